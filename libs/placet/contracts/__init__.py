@@ -1,0 +1,1 @@
+"""Messages, subjects, error codes and topology shared by every service. Pure pydantic, no I/O."""

@@ -1,0 +1,152 @@
+"""Events of proposals and effects: what lies, signed, on the append-only streams."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from placet.contracts.envelope import Event
+from placet.contracts.proposals import ActionPacket, Approval, FinishReason, Origin
+
+
+class Proposed(Event):
+    """A proposal is durable. `expires_at` binds the timer."""
+
+    proposal_id: str
+    idempotency_key: str
+    origin: Origin
+    packet: ActionPacket
+    expires_at: datetime
+
+
+class WaitingForHuman(Event):
+    """The proposal may be shown. Metadata only: this event reaches notification channels."""
+
+    proposal_id: str
+    tool: str
+    title: str
+    risk: str
+    requester: str
+    approver_roles: tuple[str, ...]
+    needed: int
+    expires_at: datetime
+
+
+class Viewed(Event):
+    proposal_id: str
+    by: str
+
+
+class Approved(Event):
+    """One approval. `final` means the quorum is met: the executor acts on such an event and needs nothing else."""
+
+    proposal_id: str
+    approval: Approval
+    final: bool
+    idempotency_key: str
+    origin: Origin
+    packet: ActionPacket
+    approvals: tuple[Approval, ...]
+    expires_at: datetime
+
+
+class Edited(Approved):
+    """An approver changed the arguments: a fresh packet, and the editor's own agreement with it."""
+
+    previous_digest: str
+
+
+class Rejected(Event):
+    proposal_id: str
+    by: str
+    message: str | None = None
+
+
+class Responded(Event):
+    proposal_id: str
+    by: str
+    message: str
+
+
+class Cancelled(Event):
+    proposal_id: str
+    by: str
+
+
+class Expired(Event):
+    proposal_id: str
+
+
+class Superseded(Event):
+    """The world moved between decision and commit: nothing was executed."""
+
+    proposal_id: str
+    diff: dict[str, Any]
+
+
+class Completed(Event):
+    """The end of a proposal. `outcome` is what the run gets as the tool's result."""
+
+    proposal_id: str
+    finish_reason: FinishReason
+    origin: Origin
+    tool: str
+    arguments: dict[str, Any]
+    edited: bool = False
+    decided_by: tuple[str, ...] = ()
+    outcome: dict[str, Any]
+
+
+class _Effect(Event):
+    key: str
+    tool: str
+    tenant: str
+    requester: str
+    proposal_id: str | None = None
+    run_id: str | None = None
+    call_id: str
+    request_id: str
+
+
+class Claimed(_Effect):
+    """This key is being executed: written by compare-and-set before the handler runs."""
+
+    args_digest: str
+    arguments: dict[str, Any]
+    approvers: tuple[str, ...] = ()
+    worker: str
+
+
+class Executed(_Effect):
+    result: dict[str, Any]
+    found_by_lookup: bool = False
+    settled_by: str | None = None
+
+
+class Failed(_Effect):
+    """Nothing took effect. `code` says why; `conflict` and `permission_denied` end before any claim."""
+
+    code: str
+    message: str
+    details: dict[str, Any] = Field(default_factory=dict)
+    settled_by: str | None = None
+
+
+class Unknown(_Effect):
+    """Nobody knows whether it took effect: blocked until a lookup or a person settles it."""
+
+    reason: str
+
+
+class Verified(_Effect):
+    result: dict[str, Any]
+
+
+class VerificationFailed(_Effect):
+    """The read-back does not match: a known-bad state."""
+
+    result: dict[str, Any]
+    observed: dict[str, Any]
+    rollback: dict[str, Any] | None = None

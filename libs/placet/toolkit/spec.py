@@ -1,0 +1,110 @@
+"""`ToolSpec`: one typed declaration plus a handler and its hooks (spec: T1, W2, G10)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import rfc8785
+from pydantic import BaseModel
+
+from placet.contracts.tools import Annotations, Effect, RetryClass, Risk, Sensitivity, ToolDescriptor
+from placet.toolkit.context import ToolContext
+from placet.toolkit.results import HandOver, Preview, ResourceView, RollbackPlan, ToolResult, Verification
+
+Handler = Callable[[ToolContext, Any], Awaitable[ToolResult | HandOver]]
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Optional hooks; `args` is always the validated instance of the tool's argument model.
+
+    `resource` raises `not_found` for absent and for invisible alike. `validate` raises `PlacetError` for a broken
+    business rule. `lookup` answers whether the key already took effect, and with what result.
+    """
+
+    resource: Callable[[ToolContext, Any], Awaitable[ResourceView]] | None = None
+    validate: Callable[[ToolContext, Any, ResourceView | None], Awaitable[None]] | None = None
+    preview: Callable[[ToolContext, Any, ResourceView | None], Awaitable[Preview]] | None = None
+    verify: Callable[[ToolContext, Any, ToolResult], Awaitable[Verification]] | None = None
+    lookup: Callable[[ToolContext, Any], Awaitable[ToolResult | None]] | None = None
+    compensate: Callable[[ToolContext, Any, ToolResult], Awaitable[RollbackPlan | None]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool. `args` and `result` are pydantic models; unknown arguments are rejected by the executor.
+
+    Raises `ValueError` at declaration for combinations that could not be governed.
+    """
+
+    name: str
+    title: str
+    description: str
+    args: type[BaseModel]
+    result: type[BaseModel]
+    handler: Handler
+    sensitivity: Sensitivity
+    effect: Effect = Effect.NONE
+    risk: Risk = Risk.LOW
+    version: str = "1"
+    timeout_s: float = 10.0
+    retry: RetryClass = RetryClass.SAFE
+    needs_idempotency_key: bool = False
+    undo_tool: str | None = None
+    open_world: bool = False
+    hooks: Hooks = field(default_factory=Hooks)
+
+    def __post_init__(self) -> None:
+        if self.args.model_config.get("extra") != "forbid":
+            raise ValueError(f"{self.name}: the argument model must forbid unknown fields")
+        writes = self.sensitivity is Sensitivity.WRITE
+        if writes != (self.effect is not Effect.NONE):
+            raise ValueError(f"{self.name}: a write has an effect, a read has none")
+        if writes and not self.needs_idempotency_key:
+            raise ValueError(f"{self.name}: a write needs an idempotency key")
+        if writes and self.retry is RetryClass.SAFE:
+            raise ValueError(f"{self.name}: a write is not safe to repeat blindly")
+        if self.timeout_s <= 0:
+            raise ValueError(f"{self.name}: a tool has a timeout")
+
+    @property
+    def writes(self) -> bool:
+        return self.sensitivity is Sensitivity.WRITE
+
+    def schema_hash(self) -> str:
+        """sha256 over name, version and both schemas (RFC 8785): part of what an approver signs."""
+        descriptor = self.descriptor()
+        document = {
+            "name": self.name,
+            "version": self.version,
+            "input": descriptor.input_schema,
+            "output": descriptor.output_schema,
+        }
+        return "sha256:" + hashlib.sha256(rfc8785.dumps(document)).hexdigest()
+
+    def descriptor(self) -> ToolDescriptor:
+        return ToolDescriptor(
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            version=self.version,
+            sensitivity=self.sensitivity,
+            effect=self.effect,
+            risk=self.risk,
+            timeout_s=self.timeout_s,
+            retry=self.retry,
+            needs_idempotency_key=self.needs_idempotency_key,
+            undo_tool=self.undo_tool,
+            annotations=Annotations(
+                title=self.title,
+                readOnlyHint=not self.writes,
+                destructiveHint=self.effect is Effect.IRREVERSIBLE,
+                idempotentHint=self.needs_idempotency_key or not self.writes,
+                openWorldHint=self.open_world,
+            ),
+            input_schema=self.args.model_json_schema(),
+            output_schema=self.result.model_json_schema(),
+        )
