@@ -114,7 +114,7 @@ class Bucket:
 BUCKETS: tuple[Bucket, ...] = (
     Bucket("DIRECTORY", ("tool-executor", "approval"), ("tool-executor",), history=10),
     Bucket("MEMORY", ("memory",), ("memory",), ttl_s=30 * 86_400.0),
-    Bucket("LEASES", ("agent",), ("agent",), ttl_s=7 * 86_400.0),
+    Bucket("LEASES", ("agent",), ("agent",), key_ttl=True),
     Bucket("RUN_CONTROL", ("agent",), ("agent",), ttl_s=7 * 86_400.0),
     Bucket("IDEMPOTENCY", ("gateway",), ("gateway",), ttl_s=86_400.0),
     Bucket("COUNTERS", ("tool-executor",), ("tool-executor",), ttl_s=2 * 86_400.0),

@@ -1,0 +1,1 @@
+"""NATS: connection, RPC, appends, reads, key-value, queues, timers, live events, provisioning."""

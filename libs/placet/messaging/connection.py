@@ -1,0 +1,133 @@
+"""One connection per process, and how it behaves when the server goes away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import nats
+import nats.errors
+from nats.aio.client import Client
+from nats.js import JetStreamContext
+
+from placet.contracts.topology import CORE_API_PREFIX, SERVICE_DOMAIN, Domain
+from placet.observability import logs
+
+log = logs.get(__name__)
+
+API_TIMEOUT_S = 5.0
+RECONNECT_WAIT_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class BusSettings:
+    """Where the bus is and as whom to connect. `seed` is the user's nkey seed; `user` names it in the topology."""
+
+    url: str
+    user: str
+    seed: str
+
+    @property
+    def domain(self) -> Domain:
+        return SERVICE_DOMAIN[self.user]
+
+    @property
+    def inbox_prefix(self) -> str:
+        return f"_INBOX_{self.user}"
+
+    @property
+    def api_prefix(self) -> str:
+        """Where this user reaches the JetStream API: CORE owns it, others have it imported under a prefix."""
+        return "$JS.API" if self.domain is Domain.CORE else CORE_API_PREFIX
+
+
+def read_seed(seed: str, seed_file: Path | None) -> str:
+    """The nkey seed from a setting or from a file; raises `ValueError` when neither is given."""
+    if seed:
+        return seed
+    if seed_file is None:
+        raise ValueError("set PLACET_NATS_SEED or PLACET_NATS_SEED_FILE")
+    return seed_file.read_text(encoding="utf-8").strip()
+
+
+class Bus:
+    """A connected client. Reconnects for ever; while it is away, calls fail fast instead of being sent later."""
+
+    def __init__(self, settings: BusSettings, client: Client) -> None:
+        self.settings = settings
+        self.client = client
+        self.js: JetStreamContext = client.jetstream(prefix=settings.api_prefix, timeout=API_TIMEOUT_S)
+        self._on_reconnect: list[Callable[[], Awaitable[None]]] = []
+
+    @classmethod
+    async def connect(cls, settings: BusSettings, *, patience_s: float = 30.0) -> Bus:
+        """Connect, waiting up to `patience_s` for the server to come up.
+
+        Raises `nats.errors.Error` when it does not, or when the credentials are refused.
+        """
+        bus: Bus | None = None
+
+        async def on_error(error: Exception) -> None:
+            log.warning("bus error", error=repr(error))
+
+        async def on_disconnect() -> None:
+            log.warning("bus disconnected")
+
+        async def on_reconnect() -> None:
+            log.info("bus reconnected")
+            if bus is not None:
+                for callback in bus._on_reconnect:
+                    await callback()
+
+        deadline = asyncio.get_running_loop().time() + patience_s
+        while True:
+            try:
+                client = await nats.connect(
+                    settings.url,
+                    name=settings.user,
+                    nkeys_seed_str=settings.seed,
+                    inbox_prefix=settings.inbox_prefix,
+                    allow_reconnect=True,
+                    max_reconnect_attempts=-1,
+                    reconnect_time_wait=RECONNECT_WAIT_S,
+                    connect_timeout=2,
+                    ping_interval=5,
+                    max_outstanding_pings=2,
+                    # Nothing is kept for later: a publish that timed out must not reach the server afterwards.
+                    pending_size=-1,
+                    error_cb=on_error,
+                    disconnected_cb=on_disconnect,
+                    reconnected_cb=on_reconnect,
+                )
+                break
+            except (OSError, nats.errors.NoServersError, nats.errors.TimeoutError):
+                if asyncio.get_running_loop().time() > deadline:
+                    raise
+                await asyncio.sleep(RECONNECT_WAIT_S)
+        bus = cls(settings, client)
+        return bus
+
+    def on_reconnect(self, callback: Callable[[], Awaitable[None]]) -> None:
+        """Run `callback` after each reconnection (to fill gaps of plain subscriptions)."""
+        self._on_reconnect.append(callback)
+
+    async def ready(self) -> bool:
+        """Whether the server answers now."""
+        if not self.client.is_connected:
+            return False
+        try:
+            await self.client.flush(timeout=1)
+        except (nats.errors.Error, TimeoutError):
+            return False
+        return True
+
+    async def close(self) -> None:
+        """Finish what is in flight, then disconnect."""
+        if self.client.is_closed:
+            return
+        try:
+            await asyncio.wait_for(self.client.drain(), 5)
+        except (nats.errors.Error, TimeoutError):
+            await self.client.close()

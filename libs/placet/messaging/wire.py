@@ -1,0 +1,52 @@
+"""Envelopes to bytes and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from placet.contracts.envelope import Envelope, now
+from placet.contracts.errors import ErrorCode, PlacetError
+from placet.observability.context import RequestContext
+
+JSON = "application/json"
+
+
+def encode(
+    *, message_id: str, source: str, type_: str, subject: str, context: RequestContext, tenant: str, data: BaseModel
+) -> bytes:
+    """A CloudEvent in structured JSON. Built as a plain mapping: on the hot path a model for it would cost twice."""
+    document: dict[str, Any] = {
+        "specversion": "1.0",
+        "id": message_id,
+        "source": source,
+        "type": type_,
+        "subject": subject,
+        "time": now(),
+        "datacontenttype": JSON,
+        "tenant": tenant,
+        "actor": context.actor,
+        "correlationid": context.request_id,
+        "causationid": context.causation_id,
+        "traceparent": context.traceparent,
+        "data": data.model_dump(mode="json"),
+    }
+    return orjson.dumps({key: value for key, value in document.items() if value is not None})
+
+
+def decode(payload: bytes) -> Envelope:
+    """Raises `PlacetError(invalid_request)` for anything that is not one of our envelopes."""
+    try:
+        return Envelope.model_validate(orjson.loads(payload))
+    except (orjson.JSONDecodeError, ValidationError) as error:
+        raise PlacetError(ErrorCode.INVALID_REQUEST, "The message is not a valid envelope.") from error
+
+
+def validation_problems(error: ValidationError, limit: int = 20) -> list[dict[str, str]]:
+    """Field errors without the offending input: it may be secret, or a megabyte."""
+    return [
+        {"field": ".".join(str(part) for part in item["loc"]), "problem": item["msg"]}
+        for item in error.errors(include_url=False, include_context=False, include_input=False)[:limit]
+    ]

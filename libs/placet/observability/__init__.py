@@ -1,0 +1,1 @@
+"""Structured logs, metrics, health and the request context that ties one request's records together."""

@@ -1,0 +1,115 @@
+# May this tool call run? Everything must hold for it to be allowed; the first thing that does not is the reason given.
+package placet.authz
+
+import data.placet.budget
+import data.placet.commit
+import data.placet.manifest
+import data.placet.routes
+import data.placet.subject
+import data.placet.terms
+import data.tables
+
+default decision := {
+	"effect": "deny",
+	"code": "permission_denied",
+	"reasons": ["default_deny"],
+	"risk": "critical_system",
+	"obligations": {},
+}
+
+decision := {
+	"effect": outcome.effect,
+	"code": null,
+	"reasons": sort(outcome.reasons),
+	"risk": terms.risk,
+	"obligations": terms.obligations,
+} if {
+	permitted
+} else := {
+	"effect": "deny",
+	"code": refusal.code,
+	"reasons": sort(refusal.reasons),
+	"risk": terms.risk,
+	"obligations": {},
+}
+
+default permitted := false
+
+permitted if {
+	subject.active
+	subject.owns_resource
+	routes.includes(input.action.name)
+	manifest.covers
+	input.action.name in subject.granted_tools
+	terms.declaration_known
+	facts_hold
+	terms.amount_known
+	budget.calls_left
+	budget.spend_left
+	outcome.effect
+}
+
+# Exactly one of the three, each with its own condition: none applies when terms are undefined.
+outcome := {"effect": "allow", "reasons": terms.reasons} if {
+	terms.agreement.asks == false
+} else := {"effect": "require_approval", "reasons": terms.reasons} if {
+	terms.agreement.asks == true
+	input.action.properties.stage == "propose"
+} else := {"effect": "allow", "reasons": {"approvals_carry"}} if {
+	terms.agreement.asks == true
+	input.action.properties.stage == "commit"
+	commit.carried
+}
+
+refusal := {"code": "permission_denied", "reasons": {"subject_inactive"}} if {
+	not subject.active
+} else := {"code": "tool_not_allowed", "reasons": {"route_excludes_tool"}} if {
+	not routes.includes(input.action.name)
+} else := {"code": "tool_not_allowed", "reasons": {"manifest_excludes_tool"}} if {
+	not manifest.covers
+} else := {"code": "permission_denied", "reasons": {"role_grants_no_such_tool"}} if {
+	not input.action.name in subject.granted_tools
+} else := {"code": "permission_denied", "reasons": {"other_tenant"}} if {
+	not subject.owns_resource
+} else := {"code": "permission_denied", "reasons": {"declaration_unknown"}} if {
+	not terms.declaration_known
+} else := {"code": "permission_denied", "reasons": missing_facts} if {
+	count(missing_facts) > 0
+} else := {"code": "permission_denied", "reasons": {"amount_unknown"}} if {
+	not terms.amount_known
+} else := {"code": "limit_reached", "reasons": {"tool_calls_used_up"}} if {
+	not budget.calls_left
+} else := {"code": "limit_reached", "reasons": {"spend_used_up"}} if {
+	not budget.spend_left
+} else := {"code": "permission_denied", "reasons": commit.objections} if {
+	input.action.properties.stage == "commit"
+	count(commit.objections) > 0
+} else := {"code": "permission_denied", "reasons": {"default_deny"}}
+
+# What a tool of the table needs to be true of its resource.
+missing_facts contains concat("_", ["not", fact]) if {
+	some fact in tables.tools[input.action.name].facts
+	not holds(fact)
+}
+
+default facts_hold := false
+
+facts_hold if count(missing_facts) == 0
+
+holds("readable") if input.resource.properties.readable == true
+
+holds("served") if {
+	some server in servers
+	server in serving
+}
+
+serving contains input.subject.id
+
+serving contains team if some team in input.subject.properties.teams
+
+servers contains input.resource.properties[fact] if some fact in ["served_by", "owner"]
+
+servers contains server if {
+	some fact in ["served_by", "owner"]
+	some server in input.resource.properties[fact]
+}

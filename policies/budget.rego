@@ -1,0 +1,36 @@
+# What a session may still use. Counted by the caller, judged here; an approved call is no longer measured by it.
+package placet.budget
+
+import data.placet.manifest
+import data.placet.terms
+
+default calls_left := false
+
+calls_left if unmetered
+
+calls_left if input.context.budget.tool_calls.used < input.context.budget.tool_calls.limit
+
+default spend_left := false
+
+spend_left if unmetered
+
+spend_left if {
+	total := input.context.budget.spend.used + costs
+	total <= input.context.budget.spend.limit
+	within_manifest(total)
+}
+
+within_manifest(_) if manifest.agentless
+
+within_manifest(total) if total <= manifest.entry.spend
+
+default costs := 0
+
+costs := terms.amount if terms.entry.amount.spends == true
+
+unmetered if input.action.properties.stage == "commit"
+
+unmetered if {
+	manifest.agentless
+	object.get(input.context, "budget", null) == null
+}

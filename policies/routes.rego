@@ -1,0 +1,45 @@
+# Which tools a subject on a route may see: the route, the agent's manifest and the role grants, intersected.
+package placet.routes
+
+import data.placet.manifest
+import data.placet.subject
+import data.tables
+
+default bound := {"tools": [], "code": "permission_denied", "reasons": ["default_deny"]}
+
+bound := {"tools": sort(offered), "code": null, "reasons": []} if {
+	subject.active
+	open
+} else := {"tools": [], "code": "tool_not_allowed", "reasons": ["route_closed"]} if {
+	subject.active
+} else := {"tools": [], "code": "permission_denied", "reasons": ["subject_inactive"]}
+
+offered contains tool if {
+	some tool in subject.granted_tools
+	includes(tool)
+	manifest.names(tool)
+}
+
+# A route is entered through its own channel: a run cannot claim an HTTP route.
+default open := false
+
+open if input.context.channel in tables.routes[input.context.route].channels
+
+includes(tool) if {
+	open
+	tool in tables.routes[input.context.route].tools
+	not barred(tool)
+}
+
+includes(tool) if {
+	open
+	tables.routes[input.context.route].all_granted == true
+	not tool in tables.routes[input.context.route].except
+	not barred(tool)
+}
+
+# Whatever the route table says, a model is never offered these.
+barred(tool) if {
+	tool in tables.limits.never_automatic
+	not input.context.channel == "http"
+}
