@@ -18,13 +18,14 @@ default decision := {
 }
 
 decision := {
-	"effect": outcome.effect,
+	"effect": settled.effect,
 	"code": null,
-	"reasons": sort(outcome.reasons),
+	"reasons": sort(settled.reasons),
 	"risk": terms.risk,
 	"obligations": terms.obligations,
 } if {
 	permitted
+	settled := outcome
 } else := {
 	"effect": "deny",
 	"code": refusal.code,
@@ -40,13 +41,12 @@ permitted if {
 	subject.owns_resource
 	routes.includes(input.action.name)
 	manifest.covers
-	input.action.name in subject.granted_tools
+	subject.granted(input.action.name)
 	terms.declaration_known
 	facts_hold
 	terms.amount_known
 	budget.calls_left
 	budget.spend_left
-	outcome.effect
 }
 
 # Exactly one of the three, each with its own condition: none applies when terms are undefined.
@@ -68,7 +68,7 @@ refusal := {"code": "permission_denied", "reasons": {"subject_inactive"}} if {
 } else := {"code": "tool_not_allowed", "reasons": {"manifest_excludes_tool"}} if {
 	not manifest.covers
 } else := {"code": "permission_denied", "reasons": {"role_grants_no_such_tool"}} if {
-	not input.action.name in subject.granted_tools
+	not subject.granted(input.action.name)
 } else := {"code": "permission_denied", "reasons": {"other_tenant"}} if {
 	not subject.owns_resource
 } else := {"code": "permission_denied", "reasons": {"declaration_unknown"}} if {

@@ -13,6 +13,11 @@ active if {
 	input.subject.properties.tenant != ""
 }
 
+granted(tool) if {
+	some role in input.subject.properties.roles
+	tool in tables.grants[role].tools
+}
+
 granted_tools contains tool if {
 	some role in input.subject.properties.roles
 	some tool in tables.grants[role].tools

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import re
+import shutil
 import subprocess
 import tarfile
 from collections.abc import Iterable, Mapping
@@ -30,11 +33,11 @@ class Client:
     """Calls `docker` with `DOCKER_HOST` set to one engine."""
 
     def __init__(self, host: str) -> None:
-        # The classic builder: BuildKit wants a plugin that Debian's engine does not bring.
-        self._environment = {**os.environ, "DOCKER_HOST": host, "DOCKER_BUILDKIT": "0"}
+        self._docker, buildkit = _client_with_buildkit()
+        self._environment = {**os.environ, "DOCKER_HOST": host, "DOCKER_BUILDKIT": "1" if buildkit else "0"}
 
     def docker(self, *arguments: str, stdin: bytes | None = None) -> str:
-        return checked(["docker", *arguments], self._environment, stdin)
+        return checked([self._docker, *arguments], self._environment, stdin)
 
     def call(self, argv: list[str]) -> int:
         """Run any command against this engine, its output passed through; returns its exit code."""
@@ -57,6 +60,24 @@ class Client:
         for argument, value in arguments.items():
             argv += ["--build-arg", f"{argument}={value}"]
         self.docker(*argv, "-", stdin=_context(members))
+
+
+def _client_with_buildkit() -> tuple[str, bool]:
+    """The `docker` to call, and whether it can use BuildKit (26 s an image instead of 64).
+
+    Up to version 22 the client has it built in, later ones need the buildx plugin; Debian's `docker.io` may stand
+    beside a newer client without it. The classic builder works with any.
+    """
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    found = [path for folder in folders if (path := shutil.which("docker", path=folder))]
+    for path in found:
+        version = re.search(r"version (\d+)\.", checked([path, "--version"]))
+        if version and int(version[1]) < 23:
+            return path, True
+        with contextlib.suppress(ClientError):
+            checked([path, "buildx", "version"])
+            return path, True
+    return (found[0] if found else "docker"), False
 
 
 def _context(members: Iterable[Member]) -> bytes:

@@ -12,7 +12,6 @@ from names import BASE, image_of
 from wheelhouse import Wheelhouse
 
 _DOCKERFILE = "deploy/docker/Dockerfile"
-_WHEELS = "deploy/docker/wheelhouse"
 _SOURCES = ("pyproject.toml", "README.md", "libs", "services", "policies", "seeds", "deploy/docker")
 
 
@@ -26,7 +25,7 @@ def builder(service: str, wheels: Wheelhouse) -> Callable[[Client], str]:
         if client.has_image(name) and client.key_of(name) == key:
             return "up to date"
         members: list[Member] = [(path, str(path)) for path in sources]
-        members += wheels.members(service, _WHEELS)
+        members += wheels.members(service)
         client.build(name, key, _DOCKERFILE, members, SERVICE=service, BASE_IMAGE=BASE)
         return "built"
 

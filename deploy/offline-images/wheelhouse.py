@@ -20,6 +20,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 
 LOCKS = Path("requirements")
 BUILD_TOOLS = "build"
+FOLDER = "wheelhouse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +63,19 @@ class Wheelhouse:
             fetched += len(missing)
         return f"{fetched} wheels fetched" if fetched else "up to date"
 
-    def members(self, service: str, folder: str) -> list[Member]:
-        """The wheels and requirement files of one service and of the build tools, as files of a build context."""
+    def members(self, service: str) -> list[Member]:
+        """The wheels of the build tools and of one service, each in a folder of the build context."""
+        return [*self._folder(BUILD_TOOLS), *self._folder(service)]
+
+    def _folder(self, name: str) -> list[Member]:
         have = self._have()
-        members: dict[str, Path] = {}
-        for name in (BUILD_TOOLS, service):
-            wheels = {pin: have[pin.name, pin.version] for pin in pins_of(LOCKS / f"{name}.txt")}
-            members.update({wheel.name: wheel for wheel in wheels.values()})
-            requirements = self._pool / f"{name}.txt"
-            lines = [f"{pin.name}=={pin.version} --hash=sha256:{_sha256(wheel)}\n" for pin, wheel in wheels.items()]
-            requirements.write_text("".join(lines), encoding="utf-8")
-            members[requirements.name] = requirements
-        return [(path, f"{folder}/{name}") for name, path in sorted(members.items())]
+        pins = pins_of(LOCKS / f"{name}.txt")
+        wheels = {pin: have[pin.name, pin.version] for pin in pins}
+        requirements = self._pool / f"{name}.txt"
+        lines = [f"{pin.name}=={pin.version} --hash=sha256:{_sha256(wheel)}\n" for pin, wheel in wheels.items()]
+        requirements.write_text("".join(lines), encoding="utf-8")
+        members = [(wheel, f"{FOLDER}/{name}/{wheel.name}") for wheel in wheels.values()]
+        return [(requirements, f"{FOLDER}/{name}/wheels.txt"), *members]
 
     def _fetch(self, pins: list[Pin]) -> None:
         self._pool.mkdir(parents=True, exist_ok=True)

@@ -82,7 +82,7 @@ DURABLES: tuple[Durable, ...] = (
         "EFFECTS",
         tuple(
             f"placet.*.tool-executor.evt.{name}.v1.*"
-            for name in ("claimed", "failed", "unknown", "verified", "verification-failed")
+            for name in ("failed", "unknown", "verified", "verification-failed")
         ),
         "approval",
     ),
@@ -95,6 +95,7 @@ DURABLES: tuple[Durable, ...] = (
         ),
         "approval",
     ),
+    Durable("approval__projection-v1", "APPROVALS", ("placet.*.approval.evt.*.v1.*",), "approval"),
     Durable("approval__timers-v1", "TIMERS", ("timers.fire.approval.>",), "approval"),
 )
 

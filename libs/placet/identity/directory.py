@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Protocol
 
 from placet.contracts.directory import Person
+
+_ID = re.compile(r"[A-Za-z0-9_\-]{1,64}")
 
 
 class Directory(Protocol):
@@ -17,5 +20,4 @@ class Directory(Protocol):
 
 def nobody(tenant: str, person_id: str) -> Person:
     """Someone the directory does not know: exists for policy as an inactive person without any right."""
-    safe = person_id if person_id.replace("-", "").replace("_", "").isalnum() and len(person_id) <= 64 else "unknown"
-    return Person(id=safe, tenant=tenant, active=False)
+    return Person(id=person_id if _ID.fullmatch(person_id) else "unknown", tenant=tenant, active=False)

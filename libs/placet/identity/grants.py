@@ -110,5 +110,5 @@ class GrantVerifier:
                 expires=int(claims["exp"]),
                 run_id=claims.get("run_id"),
             )
-        except (JoseError, ValueError, KeyError, TypeError):
+        except (JoseError, ValueError, KeyError, TypeError, OverflowError):
             return None

@@ -25,6 +25,7 @@ _LEEWAY_S = 60
 _REFRESH_S = 300.0
 _MIN_REFRESH_S = 10.0
 
+# Raises `OSError` or `ValueError` when the keys cannot be had now.
 FetchJwks = Callable[[], Awaitable[dict[str, Any]]]
 
 
@@ -51,7 +52,7 @@ def jwks_from_file(path: Path) -> FetchJwks:
 
 
 class TokenVerifier:
-    """Verifies bearer tokens. Keys are fetched again every five minutes, and at once for an unknown key id.
+    """Verifies bearer tokens. Keys are fetched again every five minutes, for an unknown key id after ten seconds.
 
     When the issuer cannot be reached, known keys keep working; with none, every token is refused.
     """
@@ -67,7 +68,8 @@ class TokenVerifier:
             sub={"essential": True},
         )
         self._keys: KeySet | None = None
-        self._fetched_at = 0.0
+        self._fetched_at = float("-inf")
+        self._failed_at = float("-inf")
         self._lock = asyncio.Lock()
 
     async def verify(self, token: str) -> Principal:
@@ -97,13 +99,19 @@ class TokenVerifier:
 
     async def _current(self, max_age_s: float) -> KeySet:
         async with self._lock:
-            if self._keys is None or time.monotonic() - self._fetched_at > max_age_s:
-                try:
-                    self._keys = KeySet.import_key_set(await self._fetch())  # type: ignore[arg-type]
-                    self._fetched_at = time.monotonic()
-                except (OSError, ValueError, JoseError) as error:
-                    if self._keys is None:
-                        raise unauthenticated() from error
+            now = time.monotonic()
+            if self._keys is not None and (
+                now - self._fetched_at <= max_age_s or now - self._failed_at <= _MIN_REFRESH_S
+            ):
+                return self._keys
+            try:
+                self._keys = KeySet.import_key_set(await self._fetch())  # type: ignore[arg-type]
+                self._fetched_at = time.monotonic()
+            except (OSError, ValueError, KeyError, TypeError, JoseError) as error:
+                # Not asked again at once: every request would wait for an issuer that is down.
+                self._failed_at = time.monotonic()
+                if self._keys is None:
+                    raise unauthenticated() from error
             return self._keys
 
 

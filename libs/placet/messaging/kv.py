@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import nats.errors
 import nats.js.errors
 
+from placet.contracts import subjects
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.messaging.append import EXPECTED
 from placet.messaging.connection import Bus
@@ -40,7 +41,7 @@ def _unavailable(error: Exception) -> PlacetError:
 
 
 class KeyValue:
-    """One bucket. Keys are dot-separated subject tokens."""
+    """One bucket. Keys are dot-separated subject tokens; writing another one raises `BadSubjectError`."""
 
     def __init__(self, bus: Bus, bucket: str) -> None:
         self._bus = bus
@@ -48,13 +49,14 @@ class KeyValue:
         self._stream = f"KV_{bucket}"
 
     def _subject(self, key: str) -> str:
-        return f"$KV.{self._bucket}.{key}"
+        """A wildcard in a key would read, or overwrite, somebody else's."""
+        return f"$KV.{self._bucket}." + ".".join(subjects.token(part) for part in key.split("."))
 
     async def get(self, key: str) -> Entry | None:
-        """The latest value, from the bucket's leader; None when there is none."""
+        """The latest value, from the bucket's leader; None when there is none (nor can be, for an impossible key)."""
         try:
             message = await self._bus.js.get_last_msg(self._stream, self._subject(key))
-        except nats.js.errors.NotFoundError:
+        except (nats.js.errors.NotFoundError, subjects.BadSubjectError):
             return None
         except (nats.errors.Error, TimeoutError) as error:
             raise _unavailable(error) from error

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import secrets
+from typing import Any
+from typing import Any
 
 import nats.errors
 import nats.js.errors
@@ -81,12 +83,12 @@ class ObjectStore:
             raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The stored original is damaged.")
         return data
 
-    async def _meta(self, key: str) -> dict[str, object] | None:
+    async def _meta(self, key: str) -> dict[str, Any] | None:
         try:
             message = await self._bus.js.get_last_msg(self._stream, self._meta_subject(key))
         except nats.js.errors.NotFoundError:
             return None
         except (nats.errors.Error, TimeoutError) as error:
             raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The object store is not available.") from error
-        document: dict[str, object] = orjson.loads(message.data or b"{}")
+        document: dict[str, Any] = orjson.loads(message.data or b"{}")
         return None if document.get("deleted") else document

@@ -80,13 +80,13 @@ def _commands_sent(user: str) -> dict[str, str]:
     for spec in COMMANDS:
         if user in spec.callers:
             entity = subjects.ANY if spec.reply is None else None
-            sent[subjects.command(subjects.ANY, spec.owner, spec.name, entity)] = spec.owner
+            sent[subjects.command_filter(subjects.ANY, spec.owner, spec.name, entity)] = spec.owner
     return sent
 
 
 def _commands_taken(user: str) -> set[str]:
     return {
-        subjects.command(subjects.ANY, spec.owner, spec.name)
+        subjects.command_filter(subjects.ANY, spec.owner, spec.name)
         for spec in COMMANDS
         if spec.owner == user and spec.reply is not None
     }

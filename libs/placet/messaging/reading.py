@@ -6,8 +6,9 @@ appends by compare-and-set, and a stale read only leads to a conflict and a seco
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import nats.errors
 import orjson
@@ -22,12 +23,16 @@ from placet.messaging.append import EXPECTED, SIGNATURE, SIGNATURE_KEY
 from placet.messaging.connection import Bus
 
 _BATCH = 256
+_DIGITS = re.compile(r"[0-9]{1,19}")
 _TIMEOUT_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An event as it lies on its stream. `verified` is None when its owner does not sign."""
+    """An event as it lies on its stream. `verified` is None when its owner does not sign.
+
+    `previous` is the sequence of the entity's event before it, as its writer (and its signature) says; -1: unsaid.
+    """
 
     seq: int
     subject: str
@@ -36,13 +41,14 @@ class Stored:
     tenant: str
     envelope: Envelope
     verified: bool | None
+    previous: int = -1
 
 
 def signature_of(headers: Mapping[str, str]) -> tuple[Signature | None, int]:
     """The signature and the previous sequence that a stored message's headers carry."""
     value, key = headers.get(SIGNATURE), headers.get(SIGNATURE_KEY)
     expected = headers.get(EXPECTED, "")
-    return (Signature(key, value) if value and key else None), int(expected) if expected.isdigit() else -1
+    return (Signature(key, value) if value and key else None), int(expected) if _DIGITS.fullmatch(expected) else -1
 
 
 def stored(
@@ -54,11 +60,13 @@ def stored(
         envelope = wire.decode(payload)
     except (subjects.BadSubjectError, PlacetError):
         return None
-    verified: bool | None = None
-    if verifier:
-        signature, previous = signature_of(headers)
-        verified = verifier.verify(signature, subject, previous, payload)
-    return Stored(seq, subject, parsed.name, parsed.entity or "", parsed.tenant, envelope, verified)
+    signature, previous = signature_of(headers)
+    verified = verifier.verify(signature, subject, previous, payload) if verifier else None
+    return Stored(seq, subject, parsed.name, parsed.entity or "", parsed.tenant, envelope, verified, previous)
+
+
+def _sequence(message: Msg) -> int:
+    return int((message.headers or {})["Nats-Sequence"])
 
 
 class EventReader:
@@ -70,18 +78,28 @@ class EventReader:
         self._verifier = verifier
 
     async def entity(self, tenant: str, owner: str, entity_id: str, *, after: int = 0) -> list[Stored]:
-        """All events of one entity after stream sequence `after`, oldest first.
+        """All events of one entity after stream sequence `after`, oldest first; none for an impossible id.
 
+        An event that does not follow the one read before it is not `verified`: a genuine event stored a second time,
+        at another place in the history, keeps its signature but not its predecessor.
         Raises `PlacetError(dependency_unavailable)` when the bus is away.
         """
+        try:
+            filter_ = subjects.entity(tenant, owner, entity_id)
+        except subjects.BadSubjectError:
+            return []
         events: list[Stored] = []
-        filter_ = subjects.entity(tenant, owner, entity_id)
+        previous = 0 if after == 0 else None
         while True:
-            page = await self.page(filter_, after=after, limit=_BATCH)
-            events.extend(page)
-            if len(page) < _BATCH:
+            messages = await self._batch({"seq": after + 1, "next_by_subj": filter_, "batch": _BATCH})
+            for message in messages:
+                event = self._stored(message)
+                if event:
+                    misplaced = event.verified is True and previous is not None and event.previous != previous
+                    events.append(replace(event, verified=False) if misplaced else event)
+                previous = after = _sequence(message)
+            if len(messages) < _BATCH:
                 return events
-            after = page[-1].seq
 
     async def page(self, filter_: str, *, after: int, limit: int) -> list[Stored]:
         """Up to `limit` events matching the subject filter after sequence `after`."""
@@ -95,7 +113,7 @@ class EventReader:
 
     def _stored(self, message: Msg) -> Stored | None:
         headers = message.headers or {}
-        return stored(headers["Nats-Subject"], int(headers["Nats-Sequence"]), message.data, headers, self._verifier)
+        return stored(headers["Nats-Subject"], _sequence(message), message.data, headers, self._verifier)
 
     async def _batch(self, request: dict[str, object]) -> list[Msg]:
         client = self._bus.client

@@ -135,7 +135,7 @@ class RpcServer:
 
     async def start(self) -> None:
         for name in self._routes:
-            subject = subjects.command(subjects.ANY, self._owner, name)
+            subject = subjects.command_filter(subjects.ANY, self._owner, name)
             self._subscriptions.append(
                 await self._bus.client.subscribe(subject, queue=self._owner, cb=self._on_message)
             )
@@ -162,11 +162,12 @@ class RpcServer:
     async def _serve(self, message: Msg) -> None:
         started = time.monotonic()
         code = "ok"
-        parsed = subjects.parse(message.subject)
+        # The last but one token; the subscription decides that it is one of ours.
+        name = message.subject.split(".")[-2]
         async with self._slots:
             metrics.RPC_INFLIGHT.inc()
             try:
-                reply = await self._handle(message, parsed, started)
+                reply = await self._handle(message, started)
                 await message.respond(_reply_bytes(reply))
             except PlacetError as error:
                 code = error.code.value
@@ -176,13 +177,17 @@ class RpcServer:
                 await _answer_error(message, PlacetError(ErrorCode.TIMEOUT, "The call took longer than its deadline."))
             except Exception:
                 code = ErrorCode.INTERNAL.value
-                log.exception("command failed", command=parsed.name)
+                log.exception("command failed", command=name)
                 await _answer_error(message, PlacetError(ErrorCode.INTERNAL, "Something went wrong inside."))
             finally:
                 metrics.RPC_INFLIGHT.dec()
-                metrics.RPC_SECONDS.labels(parsed.name, code).observe(time.monotonic() - started)
+                metrics.RPC_SECONDS.labels(name, code).observe(time.monotonic() - started)
 
-    async def _handle(self, message: Msg, parsed: subjects.Parsed, started: float) -> BaseModel:
+    async def _handle(self, message: Msg, started: float) -> BaseModel:
+        try:
+            parsed = subjects.parse(message.subject)
+        except subjects.BadSubjectError as error:
+            raise PlacetError(ErrorCode.INVALID_REQUEST, "The subject is not one of a command.") from error
         spec, handler = self._routes[parsed.name]
         envelope = wire.decode(message.data)
         if envelope.tenant != parsed.tenant:
@@ -201,10 +206,18 @@ class RpcServer:
             traceparent=envelope.traceparent,
             causation_id=envelope.id,
         )
-        timeout_s = int((message.headers or {}).get(DEADLINE_HEADER, "10000")) / 1000
-        call = Call(parsed.tenant, parsed.name, envelope.id, context, started + timeout_s)
+        call = Call(parsed.tenant, parsed.name, envelope.id, context, started + _timeout_s(message))
+        if not call.remaining_s():
+            # It waited for a slot longer than its caller waits for an answer: work nobody will see.
+            raise PlacetError(ErrorCode.TIMEOUT, "The call took longer than its deadline.")
         with bound(context):
             return await handler(call, command)
+
+
+def _timeout_s(message: Msg) -> float:
+    """How long the caller waits, in seconds; what cannot be read counts as the default."""
+    value = (message.headers or {}).get(DEADLINE_HEADER, "")
+    return int(value) / 1000 if value.isascii() and value.isdigit() else DEFAULT_TIMEOUT_S
 
 
 def _reply_bytes(reply: BaseModel) -> bytes:

@@ -46,7 +46,7 @@ class Subscribers:
             js_options={"prefix": settings.api_prefix},
             error_cb=on_error,
             max_reconnect_attempts=-1,
-            reconnect_time_wait=RECONNECT_WAIT_S,
+            reconnect_time_wait=RECONNECT_WAIT_S,  # type: ignore[arg-type]  # the client takes fractions  # type: ignore[arg-type]  # seconds; the client takes fractions
             pending_size=-1,
             graceful_timeout=10,
             logger=None,

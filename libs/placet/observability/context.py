@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import structlog
 
-_REQUEST_ID = re.compile(r"^[A-Za-z0-9._\-]{1,128}$")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._\-]{1,128}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def new_id(prefix: str) -> str:
 
 def request_id_or_new(offered: str | None) -> str:
     """The caller's request id if it is harmless, else a new one."""
-    return offered if offered and _REQUEST_ID.match(offered) else new_id("req")
+    return offered if offered and _REQUEST_ID.fullmatch(offered) else new_id("req")
 
 
 def new_traceparent() -> str:

@@ -95,7 +95,7 @@ async def _set_local(connection: AsyncConnection, local: Mapping[str, str]) -> N
         calls = ", ".join(f"set_config(:n{i}, :v{i}, true)" for i in range(len(local)))
         names = {f"n{i}": name for i, name in enumerate(local)}
         values = {f"v{i}": value for i, value in enumerate(local.values())}
-        await connection.execute(text(f"SELECT {calls}"), names | values)  # noqa: S608 (numbered placeholders only)
+        await connection.execute(text(f"SELECT {calls}"), names | values)
 
 
 async def _commit(work: AsyncTransaction, read_only: bool) -> None:

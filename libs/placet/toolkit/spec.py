@@ -77,7 +77,7 @@ class ToolSpec:
     def schema_hash(self) -> str:
         """sha256 over name, version and both schemas (RFC 8785): part of what an approver signs."""
         descriptor = self.descriptor()
-        document = {
+        document: dict[str, Any] = {
             "name": self.name,
             "version": self.version,
             "input": descriptor.input_schema,

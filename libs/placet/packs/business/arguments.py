@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from placet.packs.business.money import Amount
 from placet.packs.business.sql_guard import MAX_SQL_CHARS
 
 Entity = Literal["orders", "refunds", "shipments", "customers", "tickets"]
-# "normal" and "medium" are both in use and are kept as written.
-Priority = Literal["low", "normal", "medium", "high", "urgent", "critical"]
+# "medium" is the other common word for the same thing.
+Priority = Annotated[
+    Literal["low", "normal", "high", "urgent"], BeforeValidator(lambda word: "normal" if word == "medium" else word)
+]
 
 
 def _storable(value: str) -> str:
@@ -42,9 +44,9 @@ class QueryBusinessData(Arguments):
     cursor: str | None = Field(default=None, max_length=500, description="`next` of the page before.")
 
     @model_validator(mode="after")
-    def _customers_have_no_order(self) -> Self:
-        if self.entity == "customers" and self.order_id is not None:
-            raise ValueError("customers cannot be filtered by order_id; use entity orders to find the customer_id")
+    def _tickets_stand_alone(self) -> Self:
+        if self.entity == "tickets" and (self.order_id or self.customer_id):
+            raise ValueError("tickets cannot be filtered by order_id or customer_id")
         return self
 
 
@@ -69,6 +71,24 @@ class RefundPayment(Arguments):
 class CancelOrder(Arguments):
     order_id: Id
     reason: Reason
+
+
+class ChangeOrder(Arguments):
+    order_id: Id
+    item: Line | None = Field(default=None, description="What is delivered instead.")
+    address: Annotated[str, Field(min_length=1, max_length=500), _CLEAN] | None = Field(
+        default=None, description="Where it is delivered instead."
+    )
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if self.item is None and self.address is None:
+            raise ValueError("name at least one of item, address")
+        return self
+
+    def changes(self) -> dict[str, str]:
+        """The fields to change, by argument name."""
+        return {name: value for name, value in (("item", self.item), ("address", self.address)) if value is not None}
 
 
 class SendMessage(Arguments):

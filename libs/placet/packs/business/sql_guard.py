@@ -112,8 +112,8 @@ class SqlRefusedError(ValueError):
     """The text is not a query this tool runs. `str(error)` names the first thing that was in the way."""
 
 
-def compile_select(sql: str, tables: Mapping[str, frozenset[str]], schema: str) -> str:
-    """The one SELECT in `sql`, rewritten over `schema`'s views, every name quoted.
+def compile_select(sql: str, tables: Mapping[str, frozenset[str]], schema: str, max_rows: int) -> str:
+    """The one SELECT in `sql`, rewritten over `schema`'s views, every name quoted, with at most `max_rows` rows.
 
     `tables` names the readable views and their columns. Raises `SqlRefusedError` for everything else.
     """
@@ -123,6 +123,7 @@ def compile_select(sql: str, tables: Mapping[str, frozenset[str]], schema: str) 
         _check_shape(node)
         _check_value(node)
     _check_names(nodes, tables, schema)
+    _limit(tree, max_rows)
     return tree.sql(dialect="postgres", identify=True, comments=False)
 
 
@@ -197,3 +198,14 @@ def _check_names(nodes: list[exp.Expr], tables: Mapping[str, frozenset[str]], sc
     for column in (node for node in nodes if isinstance(node, exp.Column)):
         if not isinstance(column.this, exp.Star) and column.name not in known:
             raise SqlRefusedError(f"unknown column {column.name}")
+
+
+def _limit(tree: exp.Select, max_rows: int) -> None:
+    asked = tree.args.get("limit")
+    if asked is None:
+        tree.limit(max_rows, copy=False)
+        return
+    if not isinstance(asked.expression, exp.Literal) or asked.expression.is_string:
+        raise SqlRefusedError("LIMIT takes a plain number")
+    if float(asked.expression.name) > max_rows:
+        tree.limit(max_rows, copy=False)

@@ -40,7 +40,7 @@ SETTINGS = {
     "max_wal_size": "512MB",
     "max_connections": "100",
     "password_encryption": "scram-sha-256",
-    "io_method": "sync",  # PostgreSQL 18 would start three more processes for read-ahead that a small host lacks use for
+    "io_method": "sync",  # the default starts three more processes for read-ahead, of no use on a small host
     "jit": "off",  # compiles for longer than our short queries run
     "random_page_cost": "1.1",
     "timezone": "UTC",

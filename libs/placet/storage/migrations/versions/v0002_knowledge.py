@@ -1,4 +1,4 @@
-"""Documents under permission: bases, documents, versions, searchable side tables, and bodies under row-level security."""
+"""Documents under permission: bases, documents, versions, search tables, and bodies under row-level security."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ GRANT USAGE ON SCHEMA knowledge TO {EXECUTOR};
 GRANT SELECT, INSERT, UPDATE ON knowledge.bases, knowledge.documents, knowledge.versions TO {EXECUTOR};
 GRANT SELECT, INSERT ON knowledge.publications, knowledge.chunk_bodies TO {EXECUTOR};
 GRANT SELECT, INSERT, UPDATE (published, scope_key) ON knowledge.chunk_terms, knowledge.chunk_vectors TO {EXECUTOR};
-"""
+"""  # noqa: S608 (constants only)
 
 
 def upgrade() -> None:

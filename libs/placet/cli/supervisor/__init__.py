@@ -1,0 +1,1 @@
+"""`placet up`: everything as children of one process, started, watched, started again, drained."""

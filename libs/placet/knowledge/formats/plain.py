@@ -1,0 +1,58 @@
+"""Plain text."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+from placet.knowledge.formats.outline import Outline
+from placet.knowledge.formats.refusal import Refused
+from placet.knowledge.parsed import Block
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
+
+
+def decode(data: bytes) -> str:
+    """UTF-8 unless the bytes say otherwise; older encodings (GB18030, Big5, Windows) are recognised.
+
+    Raises Refused `bad_encoding` for bytes that are no text, or whose encoding stays a guess.
+    """
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            return _strict(data, encoding)
+    if b"\x00" in data:
+        raise Refused("bad_encoding", "The file holds binary data, not text.")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return _guessed(data)
+
+
+def _strict(data: bytes, encoding: str) -> str:
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise Refused("bad_encoding", f"The file says it is {encoding} and is not.") from error
+
+
+def _guessed(data: bytes) -> str:
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(data).best()
+    if best is None or best.percent_chaos > 10:
+        raise Refused("bad_encoding", "The encoding of the text could not be recognised; save it as UTF-8.")
+    return str(best)
+
+
+def parse(data: bytes) -> tuple[Block, ...]:
+    outline = Outline()
+    for paragraph in _BLANK_LINE.split(decode(data).replace("\r\n", "\n").replace("\r", "\n")):
+        outline.text(paragraph)
+    return outline.finish()

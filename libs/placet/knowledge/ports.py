@@ -1,0 +1,48 @@
+"""What the knowledge room needs from others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+
+class Database(Protocol):
+    """Transactions as the least-privilege role; `placet.storage.Database` is one."""
+
+    def transaction(
+        self, *, local: Mapping[str, str] | None = None, read_only: bool = False
+    ) -> AbstractAsyncContextManager[AsyncConnection]:
+        """One transaction; `local` are settings that end with it."""
+        ...
+
+
+class OriginalStore(Protocol):
+    """Original files by key, byte for byte."""
+
+    async def put(self, key: str, data: bytes) -> None:
+        """Store durably; the same key is only ever written with the same bytes."""
+        ...
+
+    async def get(self, key: str) -> bytes:
+        """Raises KeyError when there is no such file."""
+        ...
+
+
+class Embedder(Protocol):
+    """Text to vectors. `model` names the vector space; `weight` is its say when rankings are fused (lexical has 1)."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def weight(self) -> float: ...
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One unit-length vector per text; an empty list means that this embedder has none to give.
+
+        Raises PlacetError `dependency_unavailable` or `timeout`.
+        """
+        ...

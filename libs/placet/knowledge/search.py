@@ -1,0 +1,154 @@
+"""Hybrid search inside a scope: the scope is part of every query, and the bodies are read behind the second wall."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from placet.contracts.errors import PlacetError
+from placet.knowledge import scope as scopes
+from placet.knowledge.models import Hit, KnowledgeScope
+from placet.knowledge.ports import Database, Embedder
+from placet.knowledge.ranking import Candidate, Corpus, bm25, fuse, snippet
+from placet.knowledge.scope import ReadableScope
+from placet.knowledge.tokens import query_terms, quoted
+from placet.knowledge.vectors import nearest
+
+LEXICAL_CANDIDATES = 200
+VECTOR_CANDIDATES = 50
+MAX_K = 50
+SPARE = 10  # read this many more bodies than asked for: some may become unreadable between search and reading
+
+_log = logging.getLogger(__name__)
+
+_CANDIDATES = text("""
+SELECT c.chunk_id, c.term_count, t.found, t.counts
+FROM (
+    SELECT chunk_id, term_count, terms, ts_rank(terms, CAST(:any_term AS tsquery), 1) AS rank
+    FROM knowledge.chunk_terms
+    WHERE tenant = :tenant AND published AND scope_key = ANY(CAST(:keys AS text[]))
+      AND terms @@ CAST(:any_term AS tsquery)
+    ORDER BY rank DESC, chunk_id
+    LIMIT :limit
+) c, LATERAL (
+    SELECT array_agg(lexeme) AS found, array_agg(cardinality(positions)) AS counts
+    FROM unnest(c.terms) WHERE lexeme = ANY(CAST(:terms AS text[]))
+) t
+""")
+
+_DOCUMENT_COUNTS = text("""
+SELECT term, (
+    SELECT count(*) FROM knowledge.chunk_terms c
+    WHERE c.tenant = :tenant AND c.published AND c.scope_key = ANY(CAST(:keys AS text[]))
+      AND c.terms @@ CAST(quote_literal(term) AS tsquery)) AS chunks
+FROM unnest(CAST(:terms AS text[])) AS term
+""")
+
+_BODIES = text("""
+SELECT b.chunk_id, b.document_id, d.title, b.version, b.page, b.section, b.body, v.authors, d.trusted
+FROM knowledge.chunk_bodies b
+JOIN knowledge.documents d ON d.tenant = b.tenant AND d.document_id = b.document_id
+JOIN knowledge.versions v ON v.tenant = b.tenant AND v.document_id = b.document_id AND v.version = b.version
+WHERE b.tenant = :tenant AND b.chunk_id = ANY(CAST(:ids AS text[]))
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Reads only; one instance serves all actors."""
+
+    database: Database
+    embedder: Embedder
+
+    async def find(self, scope: KnowledgeScope, query: str, k: int) -> list[Hit]:
+        """The best `k` (at most 50) chunks of published versions that `scope` may read now, best first."""
+        k = max(1, min(k, MAX_K))
+        wanted = query_terms(query)
+        vector = await self._vector(query)
+        async with self.database.transaction(local=scopes.settings(scope), read_only=True) as connection:
+            readable = await scopes.resolve(connection, scope)
+            corpus = await _corpus(connection, scope.tenant, readable, wanted)
+            candidates = await _candidates(connection, scope.tenant, readable, wanted)
+            near: list[str] = []
+            if vector is not None:
+                near = await nearest(
+                    connection,
+                    scope.tenant,
+                    readable,
+                    model=self.embedder.model,
+                    vector=vector,
+                    limit=VECTOR_CANDIDATES,
+                )
+            ranked = fuse([(bm25(candidates, corpus), 1.0), (near, self.embedder.weight)])
+            bodies = await read_bodies(connection, scope.tenant, [chunk_id for chunk_id, _ in ranked[: k + SPARE]])
+        hits = [
+            replace(bodies[chunk_id], score=round(score, 6), snippet=snippet(bodies[chunk_id].body, wanted, corpus))
+            for chunk_id, score in ranked
+            if chunk_id in bodies
+        ]
+        return hits[:k]
+
+    async def resolve(self, scope: KnowledgeScope, chunk_ids: Sequence[str]) -> list[Hit]:
+        """Of `chunk_ids`, in their order, those that exist, are published and may be read now. Others are left out."""
+        async with self.database.transaction(local=scopes.settings(scope), read_only=True) as connection:
+            bodies = await read_bodies(connection, scope.tenant, list(dict.fromkeys(chunk_ids)))
+        return [bodies[chunk_id] for chunk_id in dict.fromkeys(chunk_ids) if chunk_id in bodies]
+
+    async def _vector(self, query: str) -> list[float] | None:
+        """The query as a vector, before a connection is held; without one the search is lexical only."""
+        try:
+            vectors = await self.embedder.embed([query])
+        except PlacetError as error:
+            _log.warning("searching without vectors: %s", error)
+            return None
+        return vectors[0] if vectors else None
+
+
+async def _corpus(connection: AsyncConnection, tenant: str, readable: ReadableScope, wanted: list[str]) -> Corpus:
+    parameters = {"tenant": tenant, "keys": list(readable.keys), "terms": wanted}
+    rows = (await connection.execute(_DOCUMENT_COUNTS, parameters)).all()
+    counts = {row.term: int(row.chunks) for row in rows}
+    return Corpus(chunks=readable.chunks, term_total=readable.term_total, document_counts=counts)
+
+
+async def _candidates(
+    connection: AsyncConnection, tenant: str, readable: ReadableScope, wanted: list[str]
+) -> list[Candidate]:
+    parameters: dict[str, Any] = {
+        "tenant": tenant,
+        "keys": list(readable.keys),
+        "terms": wanted,
+        "any_term": " | ".join(quoted(term) for term in wanted),
+        "limit": LEXICAL_CANDIDATES,
+    }
+    rows = (await connection.execute(_CANDIDATES, parameters)).all()
+    return [
+        Candidate(chunk_id=row.chunk_id, length=row.term_count, counts=dict(zip(row.found, row.counts, strict=True)))
+        for row in rows
+    ]
+
+
+async def read_bodies(connection: AsyncConnection, tenant: str, chunk_ids: list[str]) -> dict[str, Hit]:
+    """Bodies by chunk id, under row-level security: this read is the check after the search."""
+    rows = (await connection.execute(_BODIES, {"tenant": tenant, "ids": chunk_ids})).all()
+    return {
+        row.chunk_id: Hit(
+            chunk_id=row.chunk_id,
+            document_id=row.document_id,
+            title=row.title,
+            version=row.version,
+            page=row.page,
+            section=row.section,
+            snippet=snippet(row.body, ()),
+            body=row.body,
+            score=0.0,
+            authors=tuple(row.authors),
+            trusted=row.trusted,
+        )
+        for row in rows
+    }

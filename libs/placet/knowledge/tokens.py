@@ -1,0 +1,81 @@
+"""Text to index terms: character bigrams for Chinese, stems for English, in one index."""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from functools import lru_cache
+
+import snowballstemmer
+
+# Scripts written without spaces: CJK ideographs with extensions, kana, hangul.
+_UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
+_WORD = re.compile(rf"[{_UNSPACED}]+|\d+(?:[.,]\d+)*|[^\W_{_UNSPACED}]+")
+_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+_ENGLISH = re.compile(r"[a-z]+")
+MAX_TERM = 64  # characters; longer runs are noise (encoded data)
+_MAX_POSITION = 16_383  # PostgreSQL's limit within one tsvector
+_MAX_POSITIONS = 255  # ... and per term
+
+_FILLERS = """
+the a an of in to and or is was are were be been for on by with as at from that this these those it its which what who
+whom whose when where how why do does did has have had not but can could may should would will i you he she we they my
+your our their me us them there if so than then much many please tell about any
+的 了 是 在 和 与 及 有 吗 呢 哪 什么 是什么 哪些 哪个 多少 是多少 怎么 如何 请问 可以 我们 你们 他们 一个
+這個 什麼 是什麼 哪個 請問
+"""
+
+_lock = threading.Lock()
+_stemmer = snowballstemmer.stemmer("english")
+
+
+@lru_cache(maxsize=50_000)
+def _stem(word: str) -> str:
+    with _lock:  # the stemmer keeps its working state on the instance
+        return str(_stemmer.stemWord(word))
+
+
+def normalise(text: str) -> str:
+    """NFKC: full-width letters, ligatures and compatibility forms become the plain ones."""
+    return unicodedata.normalize("NFKC", text)
+
+
+def terms(text: str) -> list[str]:
+    """The terms of a text, in order. Case and the width of letters do not matter."""
+    found: list[str] = []
+    for word in _WORD.findall(normalise(text).casefold()):
+        if _IS_UNSPACED.match(word):
+            found.extend(word[i : i + 2] for i in range(max(1, len(word) - 1)))
+        elif word[0].isdigit():
+            found.append(word.replace(",", "")[:MAX_TERM])
+        elif _ENGLISH.fullmatch(word):
+            found.append(_stem(word[:MAX_TERM]))
+        else:
+            found.append(word[:MAX_TERM])
+    return found
+
+
+# Terms of questions that carry no topic. Only queries drop them; the index keeps everything.
+STOP_TERMS = frozenset(terms(_FILLERS))
+
+
+def query_terms(text: str, limit: int = 64) -> list[str]:
+    """Distinct terms of a question without its filler words; all of them when nothing else is left."""
+    distinct = list(dict.fromkeys(terms(text)))
+    return ([term for term in distinct if term not in STOP_TERMS] or distinct)[:limit]
+
+
+def tsvector(found: list[str]) -> str:
+    """A `tsvector` literal. Built here because PostgreSQL's own parser would split and drop terms of ours."""
+    positions: dict[str, list[int]] = {}
+    for position, term in enumerate(found, start=1):
+        kept = positions.setdefault(term, [])
+        if len(kept) < _MAX_POSITIONS:
+            kept.append(min(position, _MAX_POSITION))
+    return " ".join(f"{quoted(term)}:{','.join(map(str, sorted(set(at))))}" for term, at in sorted(positions.items()))
+
+
+def quoted(term: str) -> str:
+    """A term as it stands inside `tsvector` and `tsquery` literals. Terms hold letters and digits only."""
+    return f"'{term}'"

@@ -1,0 +1,1 @@
+"""The five services. None imports another: they meet on the bus."""

@@ -1,0 +1,1 @@
+"""The approval service: proposals, event-sourced; who decided what, on which digest, provably."""

@@ -1,0 +1,1 @@
+"""NATS and PostgreSQL behind the ports."""

@@ -1,0 +1,97 @@
+"""The listing of proposals in PostgreSQL: pages by keyset, so that a page of a million costs what one of ten does."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ARRAY, Text, bindparam, text
+from sqlalchemy.engine import Row
+
+from placet.contracts.errors import ErrorCode, PlacetError
+from placet.contracts.proposals import ProposalView
+from placet.storage import Database
+from services.approval.domain.state import Proposal
+from services.approval.ports import ProposalQuery, ProposalRow
+
+_STORE = text("""
+    INSERT INTO proposals.listing
+        (tenant, proposal_id, created_at, status, tool, requester, approver_roles, last_seq, view)
+    VALUES (:tenant, :id, :created_at, :status, :tool, :requester, :roles, :seq, CAST(:view AS jsonb))
+    ON CONFLICT (tenant, proposal_id) DO UPDATE SET
+        status = excluded.status, approver_roles = excluded.approver_roles,
+        last_seq = excluded.last_seq, view = excluded.view
+    WHERE listing.last_seq <= excluded.last_seq
+""").bindparams(bindparam("roles", type_=ARRAY(Text)))
+
+_PAGE = """
+    SELECT view, created_at, proposal_id FROM proposals.listing
+    WHERE tenant = :tenant AND (requester = :viewer OR approver_roles && :roles)
+    {filters}
+    ORDER BY created_at DESC, proposal_id DESC LIMIT :limit
+"""
+
+
+class PostgresListing:
+    """Implements `ProposalIndex`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def store(self, tenant: str, proposal: Proposal, *, executing: bool) -> None:
+        view = proposal.view(executing=executing)
+        row = {
+            "tenant": tenant,
+            "id": proposal.id,
+            "created_at": proposal.created_at,
+            "status": view.status.value,
+            "tool": view.tool,
+            "requester": view.requester,
+            "roles": list(proposal.packet.obligations.approver_roles),
+            "seq": proposal.last_seq,
+            "view": view.model_dump_json(),
+        }
+        async with self._database.transaction() as connection:
+            await connection.execute(_STORE, row)
+
+    async def page(self, query: ProposalQuery) -> list[ProposalRow]:
+        values: dict[str, object] = {
+            "tenant": query.tenant,
+            "viewer": query.viewer,
+            "roles": list(query.viewer_roles),
+            "limit": query.limit,
+        }
+        filters = []
+        if query.status:
+            filters.append("AND status = :status")
+            values["status"] = query.status.value
+        if query.tool:
+            filters.append("AND tool = :tool")
+            values["tool"] = query.tool
+        if query.cursor:
+            filters.append("AND (created_at, proposal_id) < (:before, :before_id)")
+            values["before"], values["before_id"] = _read_cursor(query.cursor)
+        statement = text(_PAGE.format(filters=" ".join(filters))).bindparams(bindparam("roles", type_=ARRAY(Text)))
+        async with self._database.transaction(read_only=True) as connection:
+            rows = (await connection.execute(statement, values)).all()
+        return [_row(row) for row in rows]
+
+    async def ready(self) -> bool:
+        await self._database.ping()
+        return True
+
+
+def _row(row: Row[Any]) -> ProposalRow:
+    view, created_at, proposal_id = row
+    cursor = base64.urlsafe_b64encode(f"{created_at.isoformat()}|{proposal_id}".encode()).decode()
+    return ProposalRow(ProposalView.model_validate(view), cursor)
+
+
+def _read_cursor(cursor: str) -> tuple[datetime, str]:
+    try:
+        moment, _, proposal_id = base64.urlsafe_b64decode(cursor).decode().partition("|")
+        return datetime.fromisoformat(moment), proposal_id
+    except (binascii.Error, ValueError) as error:
+        raise PlacetError(ErrorCode.INVALID_REQUEST, "This cursor did not come from a page of this list.") from error

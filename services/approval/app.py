@@ -1,0 +1,134 @@
+"""Wiring of the approval service, and its life from start to drained stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from placet.audit.trail import AuditTrail
+from placet.contracts.topology import DURABLES, Durable
+from placet.identity import keys
+from placet.identity.grants import GrantVerifier
+from placet.identity.signing import EventSigner, EventVerifier
+from placet.messaging.append import Appender, AuditWriter
+from placet.messaging.connection import Bus, BusSettings, read_seed
+from placet.messaging.directory import KvDirectory
+from placet.messaging.kv import KeyValue
+from placet.messaging.reading import EventReader
+from placet.messaging.rpc import Handler, RpcClient, RpcServer
+from placet.messaging.subscriber import Subscribers
+from placet.messaging.timers import Timers
+from placet.observability import logs
+from placet.observability.health import HealthServer
+from placet.observability.lifecycle import run, run_until_stopped
+from placet.policy.port import PolicyDecisionPoint
+from placet.policy.select import open_policy
+from placet.storage import Database
+from services.approval.adapters.assessor import ExecutorAssessor
+from services.approval.adapters.audit_pages import StreamAuditPages
+from services.approval.adapters.ledger import StreamEffectLedger
+from services.approval.adapters.listing import PostgresListing
+from services.approval.adapters.stream_log import StreamProposalLog
+from services.approval.handlers.decisions import Decisions
+from services.approval.handlers.eligibility import Judge
+from services.approval.handlers.ending import Ending
+from services.approval.handlers.queries import Queries
+from services.approval.handlers.reactions import Reactions
+from services.approval.settings import Settings
+
+OWNER = "approval"
+_DURABLES: dict[str, Durable] = {durable.name: durable for durable in DURABLES}
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """Everything that runs; `stop` undoes `start` in reverse."""
+
+    bus: Bus
+    database: Database
+    policy: PolicyDecisionPoint
+    rpc: RpcServer
+    subscribers: Subscribers
+    health: HealthServer
+
+    async def start(self) -> None:
+        await self.subscribers.start()
+        await self.rpc.start()
+        await self.health.start()
+
+    async def stop(self) -> None:
+        await self.rpc.stop()
+        await self.subscribers.stop()
+        await self.health.stop()
+        await self.policy.close()
+        await self.database.close()
+        await self.bus.close()
+
+
+async def build(settings: Settings) -> Approval:
+    bus_settings = BusSettings(settings.nats_url, OWNER, read_seed(settings.nats_seed, settings.nats_seed_file))
+    bus = await Bus.connect(bus_settings)
+    database = Database.open(settings.database_url, application=OWNER)
+    policy = await open_policy(settings.policy_engine, policy_dir=settings.policy_dir, opa_url=settings.opa_url)
+
+    signing_key = keys.read(settings.approval_signing_key_file)
+    own = EventVerifier([signing_key])
+    effects = EventVerifier([keys.read(settings.effect_public_file)])
+    audit = AuditTrail(AuditWriter(bus), OWNER)
+    log = StreamProposalLog(
+        Appender(bus, OWNER, "APPROVALS", EventSigner(signing_key)), EventReader(bus, "APPROVALS", own), audit
+    )
+    ledger = StreamEffectLedger(EventReader(bus, "EFFECTS", effects))
+    listing = PostgresListing(database)
+    judge = Judge(KvDirectory(KeyValue(bus, "DIRECTORY")), policy)
+    grants = GrantVerifier(keys.read(settings.grant_public_file))
+    ending = Ending(log, audit)
+    decisions = Decisions(log, Timers(bus, OWNER), judge, ExecutorAssessor(RpcClient(bus)), grants, audit, ending)
+    queries = Queries(log, ledger, listing, judge, grants, StreamAuditPages(EventReader(bus, "AUDIT")))
+    reactions = Reactions(log, ledger, listing, ending)
+
+    rpc = RpcServer(bus, OWNER, _routes(decisions, queries), concurrency=settings.approval_concurrency)
+    subscribers = _subscribers(bus_settings, audit, reactions, own, effects)
+    health = HealthServer(settings.health_port, {"bus": bus.ready, "policy": policy.ready, "database": listing.ready})
+    return Approval(bus, database, policy, rpc, subscribers, health)
+
+
+def _routes(decisions: Decisions, queries: Queries) -> Mapping[str, Handler]:
+    return {
+        "propose": decisions.on_propose,
+        "decide": decisions.on_decide,
+        "withdraw": decisions.on_withdraw,
+        "get-proposal": queries.on_get,
+        "list-proposals": queries.on_list,
+        "list-proposal-events": queries.on_events,
+        "query-audit": queries.on_query_audit,
+    }
+
+
+def _subscribers(
+    settings: BusSettings, audit: AuditTrail, reactions: Reactions, own: EventVerifier, effects: EventVerifier
+) -> Subscribers:
+    async def alarm(kind: str, subject: str) -> None:
+        tenant = subject.split(".")[1] if subject.count(".") > 1 else "unknown"
+        await audit.security_event(tenant, kind, note=subject)
+
+    subscribers = Subscribers(settings, alarm)
+    subscribers.on_events(_DURABLES["approval__effect-finished-v1"], reactions.on_effect_finished, verifier=effects)
+    subscribers.on_events(_DURABLES["approval__decided-v1"], reactions.on_decided, verifier=own)
+    subscribers.on_events(_DURABLES["approval__projection-v1"], reactions.on_stored, verifier=own)
+    subscribers.on_subjects(_DURABLES["approval__timers-v1"], reactions.on_timer)
+    return subscribers
+
+
+async def serve(settings: Settings) -> None:
+    service = await build(settings)
+    await service.start()
+    logs.get(__name__).info("ready")
+    await run_until_stopped()
+    await service.stop()
+
+
+def main() -> None:
+    settings = Settings()
+    logs.configure(OWNER, settings.log_level)
+    run(serve(settings))

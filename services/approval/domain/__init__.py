@@ -1,0 +1,1 @@
+"""Pure decisions about proposals: fold events into a state, decide commands into events."""

@@ -1,0 +1,79 @@
+"""What people and the program want of a proposal, with the facts that a decision needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from placet.contracts.policy import Eligibility
+from placet.contracts.proposals import Acknowledgements, ActionPacket, FinishReason
+
+
+@dataclass(frozen=True, slots=True)
+class Decider:
+    """A person, with their rights as policy judged them just now."""
+
+    id: str
+    roles: tuple[str, ...]
+    eligibility: Eligibility
+
+
+@dataclass(frozen=True, slots=True)
+class Approve:
+    decider: Decider
+    digest: str | None
+    acknowledgements: Acknowledgements | None
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """`packet` is the fresh assessment of the new arguments, with its new idempotency key."""
+
+    decider: Decider
+    digest: str | None
+    acknowledgements: Acknowledgements | None
+    packet: ActionPacket
+    idempotency_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    decider: Decider
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Respond:
+    decider: Decider
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """The requester's own run was cancelled."""
+
+    requester: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """The timer fired."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conclude:
+    """The executor's outcome arrived on the ledger."""
+
+    reason: FinishReason
+    outcome: dict[str, Any]
+
+
+Command = Approve | Edit | Reject | Respond | Withdraw | Expire | Conclude
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The clock, handed in."""
+
+    now: datetime

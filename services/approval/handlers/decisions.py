@@ -1,0 +1,174 @@
+"""Propose, decide and withdraw: every one an append by compare-and-set, so that of many deciders one wins."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+
+from placet.audit.trail import AuditTrail
+from placet.contracts import events as ev
+from placet.contracts.approvals import (
+    DecideProposal,
+    DecisionResult,
+    ProposalReply,
+    ProposeAction,
+    WithdrawProposal,
+)
+from placet.contracts.digests import idempotency_key
+from placet.contracts.directory import Person
+from placet.contracts.envelope import now
+from placet.contracts.errors import ErrorCode, PlacetError, not_found
+from placet.contracts.proposals import DecisionKind
+from placet.identity.grants import Grant, GrantVerifier, Purpose
+from placet.messaging.rpc import Call
+from services.approval.domain import decide as rules
+from services.approval.domain.commands import Approve, Command, Decider, Edit, Moment, Reject, Respond, Withdraw
+from services.approval.domain.state import Proposal
+from services.approval.errors import Refusal
+from services.approval.handlers.eligibility import Judge
+from services.approval.handlers.ending import Ending
+from services.approval.ports import Assessor, ExpiryTimers, ProposalLog, StaleError
+
+_RACES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    log: ProposalLog
+    timers: ExpiryTimers
+    judge: Judge
+    assessor: Assessor
+    grants: GrantVerifier
+    audit: AuditTrail
+    ending: Ending
+
+    async def on_propose(self, call: Call, command: ProposeAction) -> ProposalReply:
+        """Make a proposal durable and surface it. Asking again with the same id changes nothing.
+
+        Killed in between: the timer is armed first (a timer without a proposal does nothing), and a `proposed`
+        without its `waiting-for-human` is surfaced by the reaction to `proposed`.
+        """
+        if command.origin.tenant != call.tenant:
+            raise PlacetError(ErrorCode.INVALID_REQUEST, "The origin's tenant is not the subject's.")
+        state = await self.log.load(call.tenant, command.proposal_id)
+        if state is None:
+            expires_at = now() + timedelta(seconds=command.packet.obligations.ttl_s)
+            await self.timers.arm(call.tenant, command.proposal_id, expires_at)
+            event = ev.Proposed(
+                proposal_id=command.proposal_id,
+                idempotency_key=command.idempotency_key,
+                origin=command.origin,
+                packet=command.packet,
+                expires_at=expires_at,
+            )
+            with suppress(StaleError):  # the same call, proposed by an attempt before this one
+                await self.log.append(call.tenant, command.proposal_id, "proposed", event, 0)
+            state = await self.log.load(call.tenant, command.proposal_id)
+        if state is None or state.origin.requester != command.origin.requester:
+            raise PlacetError(ErrorCode.CONFLICT, "This proposal id belongs to another call.")
+        return ProposalReply(proposal=(await self.ending.surface(state)).view())
+
+    async def on_decide(self, call: Call, command: DecideProposal) -> DecisionResult:
+        grant = self.grants.verify(command.grant, call.tenant, purpose=Purpose.REQUEST)
+        person = await self.judge.person(grant.tenant, grant.actor)
+        try:
+            state = await self._race(grant, command.proposal_id, lambda state: self._command(command, person, state))
+        except PlacetError as error:
+            await self._audit(grant, person, command, outcome="refused", code=error.code.value)
+            raise
+        await self._audit(grant, person, command, outcome=command.decision.value, digest=state.packet.digest)
+        return _result(state)
+
+    async def on_withdraw(self, call: Call, command: WithdrawProposal) -> DecisionResult:
+        grant = self.grants.verify(command.grant, call.tenant, purpose=Purpose.RUN)
+
+        async def withdraw(state: Proposal | None) -> Command:
+            if state is None or state.origin.run_id != grant.run_id:
+                raise not_found()
+            return Withdraw(grant.actor)
+
+        return _result(await self._race(grant, command.proposal_id, withdraw))
+
+    async def _race(
+        self, grant: Grant, proposal_id: str, make: Callable[[Proposal | None], Awaitable[Command]]
+    ) -> Proposal:
+        """Load, decide, append; lost races are decided again on what is there now."""
+        for _ in range(_RACES):
+            state = await self.log.load(grant.tenant, proposal_id)
+            command = await make(state)
+            if state is None:
+                raise not_found()
+            outcome = rules.decide(state, command, Moment(now()))
+            if isinstance(outcome, Refusal):
+                raise outcome.as_error()
+            try:
+                return await self.ending.append_all(state, outcome)
+            except StaleError:
+                continue
+        raise PlacetError(ErrorCode.CONFLICT, "Too many people are deciding at once; read the proposal again.")
+
+    async def _command(self, command: DecideProposal, person: Person, state: Proposal | None) -> Command:
+        eligibility = await self.judge.eligibility(person, command.decision.value, state)
+        decider = Decider(person.id, person.roles, eligibility)
+        if state is None:
+            raise not_found()
+        match command.decision:
+            case DecisionKind.APPROVE:
+                return Approve(decider, command.digest, command.acknowledgements)
+            case DecisionKind.REJECT:
+                return Reject(decider, command.message)
+            case DecisionKind.RESPOND:
+                return Respond(decider, command.message)
+            case DecisionKind.EDIT:
+                return await self._edit(command, person, decider, state)
+
+    async def _edit(self, command: DecideProposal, person: Person, decider: Decider, state: Proposal) -> Edit:
+        refusal = rules.may_decide(state, decider, Moment(now()))
+        if refusal:
+            raise refusal.as_error()
+        if command.args is None:
+            raise PlacetError(ErrorCode.INVALID_REQUEST, "An edit needs the new arguments.")
+        packet = await self.assessor.assess(state.origin, state.packet.tool, command.args)
+        eligibility = await self.judge.eligibility(person, "edit", state, packet)
+        key = idempotency_key(
+            tenant=state.origin.tenant,
+            tool=packet.tool,
+            target=packet.resource.id if packet.resource else "",
+            args_digest=packet.args_digest,
+            occasion=state.id,
+        )
+        fresh = Decider(decider.id, decider.roles, eligibility)
+        return Edit(fresh, command.digest, command.acknowledgements, packet, key)
+
+    async def _audit(
+        self,
+        grant: Grant,
+        person: Person,
+        command: DecideProposal,
+        *,
+        outcome: str,
+        code: str | None = None,
+        digest: str | None = None,
+    ) -> None:
+        await self.audit.record(
+            grant.tenant,
+            "proposal-decided",
+            action=command.decision.value,
+            outcome=outcome,
+            actor=person.id,
+            roles=person.roles,
+            proposal_id=command.proposal_id,
+            code=code,
+            note=digest,
+        )
+
+
+def _result(state: Proposal) -> DecisionResult:
+    return DecisionResult(
+        proposal_id=state.id,
+        status=state.status(),
+        finish_reason=state.finish_reason or state.ending,
+        digest=state.packet.digest,
+    )

@@ -1,0 +1,80 @@
+"""Appending decided events, surfacing new proposals, and bringing decided ones to their last event.
+
+Each step is safe to repeat: it looks at the folded state first, and its append names the event it follows. Where a
+process dies between two appends, the reaction to the first of them does the second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from placet.audit.trail import AuditTrail
+from placet.contracts import events as ev
+from placet.contracts.proposals import FinishReason
+from placet.observability import metrics
+from services.approval.domain.decide import Named, completed
+from services.approval.domain.state import Proposal, Recorded, advance
+from services.approval.ports import ProposalLog, StaleError
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    log: ProposalLog
+    audit: AuditTrail
+
+    async def append_all(self, state: Proposal, events: list[Named]) -> Proposal:
+        """Append `events` in order and end the proposal if they decide its end. Raises `StaleError`."""
+        for name, event in events:
+            seq, time = await self.log.append(state.origin.tenant, state.id, name, event, state.last_seq)
+            state = advance(state, Recorded(seq, name, time, event))
+            if isinstance(event, ev.Completed):
+                await self._report(state, event.finish_reason)
+        return await self.finish(state)
+
+    async def finish(self, state: Proposal) -> Proposal:
+        """Write `completed` behind a decided end. Losing the race for it is fine: then it is written."""
+        if state.ending is None or state.finish_reason is not None:
+            return state
+        event = completed(state, state.ending, state.ending_outcome or {})
+        try:
+            return await self.append_all(state, [("completed", event)])
+        except StaleError:
+            return replace(state, finish_reason=state.ending, outcome=state.ending_outcome)
+
+    async def surface(self, state: Proposal) -> Proposal:
+        """Announce a proposal that is stored but not yet shown."""
+        if state.surfaced or not state.open:
+            return state
+        packet = state.packet
+        event = ev.WaitingForHuman(
+            proposal_id=state.id,
+            tool=packet.tool,
+            title=packet.title,
+            risk=packet.risk.value,
+            requester=state.origin.requester,
+            approver_roles=packet.obligations.approver_roles,
+            needed=packet.obligations.approvals,
+            expires_at=state.expires_at,
+        )
+        try:
+            return await self.append_all(state, [("waiting-for-human", event)])
+        except StaleError:
+            return state
+
+    async def _report(self, state: Proposal, reason: FinishReason) -> None:
+        metrics.PROPOSALS.labels(reason.value).inc()
+        await self.audit.record(
+            state.origin.tenant,
+            "proposal-completed",
+            action=state.packet.tool,
+            outcome=reason.value,
+            actor=state.origin.requester,
+            tool=state.packet.tool,
+            approvers=state.decided_by,
+            policy_revision=state.packet.policy_revision,
+            proposal_id=state.id,
+            run_id=state.origin.run_id,
+            call_id=state.origin.call_id,
+            idempotency_key=state.idempotency_key,
+            request_id=state.origin.request_id,
+        )

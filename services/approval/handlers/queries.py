@@ -1,0 +1,95 @@
+"""Reading proposals and the audit trail. What one may not see and what does not exist look the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from placet.contracts.approvals import (
+    AuditPage,
+    GetProposal,
+    ListProposalEvents,
+    ListProposals,
+    ProposalEvents,
+    ProposalPage,
+    ProposalReply,
+    QueryAudit,
+    StoredEvent,
+)
+from placet.contracts.errors import ErrorCode, PlacetError, not_found
+from placet.contracts.policy import Subject
+from placet.identity.grants import GrantVerifier, Purpose
+from placet.messaging.rpc import Call
+from services.approval.domain.state import Proposal
+from services.approval.handlers.eligibility import Judge
+from services.approval.ports import EffectLedger, ProposalIndex, ProposalLog, ProposalQuery
+
+
+class AuditReader(Protocol):
+    async def page(self, tenant: str, query: QueryAudit) -> AuditPage: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    log: ProposalLog
+    ledger: EffectLedger
+    index: ProposalIndex
+    judge: Judge
+    grants: GrantVerifier
+    audit: AuditReader
+
+    async def on_get(self, call: Call, command: GetProposal) -> ProposalReply:
+        state = await self._visible(call, command.grant, command.proposal_id)
+        executing = False
+        if state.approved and state.finish_reason is None:
+            executing = await self.ledger.claimed(call.tenant, state.idempotency_key)
+        return ProposalReply(proposal=state.view(executing=executing))
+
+    async def on_list(self, call: Call, command: ListProposals) -> ProposalPage:
+        """A page of what the caller may see. The index narrows to candidates, policy has the last word on each."""
+        grant = self.grants.verify(command.grant, call.tenant, purpose=Purpose.REQUEST)
+        person = await self.judge.person(grant.tenant, grant.actor)
+        if not person.active:
+            return ProposalPage(items=())
+        query = ProposalQuery(
+            tenant=grant.tenant,
+            viewer=person.id,
+            viewer_roles=person.roles,
+            status=command.status,
+            tool=command.tool,
+            limit=command.limit,
+            cursor=command.cursor,
+        )
+        rows = await self.index.page(query)
+        next_ = rows[-1].cursor if len(rows) == command.limit else None
+        return ProposalPage(items=tuple(row.view for row in rows), next=next_)
+
+    async def on_events(self, call: Call, command: ListProposalEvents) -> ProposalEvents:
+        state = await self._visible(call, command.grant, command.proposal_id)
+        history = await self.log.history(call.tenant, state.id)
+        items = tuple(
+            StoredEvent(
+                seq=item.seq, name=item.name, time=item.time.isoformat(), data=item.data, verified=item.verified
+            )
+            for item in history
+        )
+        return ProposalEvents(items=items)
+
+    async def on_query_audit(self, call: Call, command: QueryAudit) -> AuditPage:
+        grant = self.grants.verify(command.grant, call.tenant, purpose=Purpose.REQUEST)
+        person = await self.judge.person(grant.tenant, grant.actor)
+        answer = await self.judge.policy.admin(Subject.of(person), "audit.read")
+        if answer.code is ErrorCode.POLICY_UNAVAILABLE:
+            raise PlacetError(ErrorCode.POLICY_UNAVAILABLE, "Policy gave no answer.")
+        if not answer.allowed:
+            raise PlacetError(ErrorCode.PERMISSION_DENIED, "Only an auditor may read the audit trail.")
+        return await self.audit.page(call.tenant, command)
+
+    async def _visible(self, call: Call, grant_token: str, proposal_id: str) -> Proposal:
+        grant = self.grants.verify(grant_token, call.tenant, purpose=Purpose.REQUEST)
+        person = await self.judge.person(grant.tenant, grant.actor)
+        state = await self.log.load(call.tenant, proposal_id)
+        answer = await self.judge.eligibility(person, "view", state)
+        if state is None or not answer.visible:
+            raise not_found()
+        return state
