@@ -16,14 +16,16 @@ decision := {"allowed": true, "visible": true, "code": null, "reasons": []} if {
 } else := {"allowed": false, "visible": false, "code": "not_found", "reasons": ["other_tenant"]} if {
 	not subject.owns_resource
 } else := {"allowed": false, "visible": false, "code": "not_found", "reasons": ["role_grants_no_such_duty"]} if {
-	not input.action.name in subject.duties
+	not dutied
 }
 
 dutiful if {
 	subject.active
 	subject.owns_resource
-	input.action.name in subject.duties
+	dutied
 }
+
+dutied if input.action.name in subject.duties
 
 # Nobody says what became of the call they asked for themselves.
 own_effect if {

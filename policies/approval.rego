@@ -68,11 +68,13 @@ default counted := true
 
 counted := false if {
 	is_array(proposal.given)
-	not input.subject.id in proposal.given
+	count([id | some id in proposal.given; id == input.subject.id]) == 0
 }
 
 reasons contains code if some code in objections
 
 reasons contains "already_approved" if counted
 
-reasons contains "action_unknown" if not input.action.name in ["approve", "edit", "reject", "respond", "view"]
+reasons contains "action_unknown" if not action_known
+
+action_known if input.action.name in ["approve", "edit", "reject", "respond", "view"]

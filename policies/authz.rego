@@ -39,15 +39,23 @@ default permitted := false
 permitted if {
 	subject.active
 	subject.owns_resource
-	routes.includes(input.action.name)
+	routed
 	manifest.covers
-	subject.granted(input.action.name)
+	granted
 	terms.declaration_known
 	facts_hold
 	terms.amount_known
 	budget.calls_left
 	budget.spend_left
 }
+
+default routed := false
+
+routed if routes.includes(input.action.name)
+
+default granted := false
+
+granted if subject.granted(input.action.name)
 
 # Exactly one of the three, each with its own condition: none applies when terms are undefined.
 outcome := {"effect": "allow", "reasons": terms.reasons} if {
@@ -64,11 +72,11 @@ outcome := {"effect": "allow", "reasons": terms.reasons} if {
 refusal := {"code": "permission_denied", "reasons": {"subject_inactive"}} if {
 	not subject.active
 } else := {"code": "tool_not_allowed", "reasons": {"route_excludes_tool"}} if {
-	not routes.includes(input.action.name)
+	not routed
 } else := {"code": "tool_not_allowed", "reasons": {"manifest_excludes_tool"}} if {
 	not manifest.covers
 } else := {"code": "permission_denied", "reasons": {"role_grants_no_such_tool"}} if {
-	not subject.granted(input.action.name)
+	not granted
 } else := {"code": "permission_denied", "reasons": {"other_tenant"}} if {
 	not subject.owns_resource
 } else := {"code": "permission_denied", "reasons": {"declaration_unknown"}} if {

@@ -8,16 +8,26 @@ default calls_left := false
 
 calls_left if unmetered
 
-calls_left if input.context.budget.tool_calls.used < input.context.budget.tool_calls.limit
+calls_left if {
+	calls := measured(input.context.budget.tool_calls)
+	calls.used < calls.limit
+}
 
 default spend_left := false
 
 spend_left if unmetered
 
 spend_left if {
-	total := input.context.budget.spend.used + costs
-	total <= input.context.budget.spend.limit
+	spend := measured(input.context.budget.spend)
+	total := spend.used + costs
+	total <= spend.limit
 	within_manifest(total)
+}
+
+# Engines disagree on comparing what is not a number, so that is compared with nothing.
+measured(meter) := meter if {
+	is_number(meter.used)
+	is_number(meter.limit)
 }
 
 within_manifest(_) if manifest.agentless

@@ -20,7 +20,7 @@ objects("inactive", person, _) if not is_active(person)
 
 objects("other_tenant", person, case) if not same_tenant(person, case)
 
-objects("requester_unknown", _, case) if not is_string(case.requester)
+objects("requester_unknown", _, case) if not names_requester(case)
 
 objects("role_missing", person, case) if {
 	not for_requester_only(case)
@@ -38,9 +38,14 @@ objects("own_proposal", person, case) if {
 }
 
 objects("authored_evidence", person, case) if {
-	not case.obligations.exclude_authors == false
+	not authors_may_approve(case)
 	not is_no_author(person, case)
 }
+
+# Conditions are named: OPA looks arguments up before `not`, so `not f(case.gone)` is undefined and objects to nothing.
+names_requester(case) if is_string(case.requester)
+
+authors_may_approve(case) if case.obligations.exclude_authors == false
 
 is_active(person) if person.active == true
 
@@ -59,8 +64,9 @@ for_requester_only(case) if case.obligations.approver_roles == []
 is_requester(person, case) if person.id == case.requester
 
 is_no_author(person, case) if {
+	is_string(person.id)
 	is_array(case.authors)
-	not person.id in case.authors
+	count([id | some id in case.authors; id == person.id]) == 0
 }
 
 # Separation of duties: nobody agrees to their own critical call, whatever the obligations say.
@@ -68,5 +74,7 @@ may_approve_own(case) if {
 	case.obligations.requester_may_approve == true
 	case.obligations.exclude_requester == false
 	is_string(case.risk)
-	not startswith(case.risk, "critical_")
+	not is_critical(case)
 }
+
+is_critical(case) if startswith(case.risk, "critical_")

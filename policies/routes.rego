@@ -34,9 +34,11 @@ includes(tool) if {
 includes(tool) if {
 	open
 	tables.routes[input.context.route].all_granted == true
-	not tool in tables.routes[input.context.route].except
+	not excepted(tool)
 	not barred(tool)
 }
+
+excepted(tool) if tool in tables.routes[input.context.route].except
 
 # Whatever the route table says, a model is never offered these.
 barred(tool) if {

@@ -8,6 +8,37 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 
+# Who acts is told by the grant alone: these names are stripped from arguments and no tool may declare them (I2).
+IDENTITY_FIELDS = frozenset(
+    {
+        "actor",
+        "actor_id",
+        "user",
+        "user_id",
+        "userid",
+        "username",
+        "principal",
+        "on_behalf_of",
+        "impersonate",
+        "tenant",
+        "tenant_id",
+        "tenantid",
+        "role",
+        "roles",
+        "clearance",
+        "is_admin",
+        "admin",
+        "permissions",
+        "approver",
+        "approved",
+        "approved_by",
+        "approvals",
+        "grant",
+        "idempotency_key",
+    }
+)
+
+
 class Sensitivity(StrEnum):
     READ = "read"
     SENSITIVE_READ = "sensitive_read"

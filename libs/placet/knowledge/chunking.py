@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
 
 from placet.knowledge.models import Chunk
 from placet.knowledge.parsed import Block, ParsedDocument
 
 MAX_COLUMNS = 900  # a wide (Chinese) character counts two columns: 450 Chinese or 900 English characters
-_SENTENCE_END = re.compile(r"(?<=[。！？；])|(?<=[.!?;])\s+|\n+")
+_WIDE = re.compile(
+    "[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\U00020000-\U0003fffd]"
+)
+_SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+|\n+")
 
 
 def chunks_of(document_id: str, version: int, parsed: ParsedDocument) -> list[Chunk]:
@@ -33,7 +35,7 @@ def sentences(text: str) -> list[str]:
 
 
 def columns(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+    return len(text) if text.isascii() else len(text) + len(_WIDE.findall(text))
 
 
 def _pack(blocks: Iterable[Block]) -> Iterator[tuple[str, int | None, str | None]]:

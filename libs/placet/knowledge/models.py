@@ -90,7 +90,12 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk this actor may read now. `score` is comparable within one result only; 0 for resolved citations."""
+    """A chunk this actor may read now.
+
+    `score` orders one result and means nothing across results; 0 for resolved citations. Whether a chunk speaks to the
+    question at all is told by `coverage` (0 to 1: the share of the question's words, by their weight, found in it) and
+    `similarity` (cosine of the meanings, None when the chunk was not among the nearest or there are no vectors).
+    """
 
     chunk_id: str
     document_id: str
@@ -101,6 +106,8 @@ class Hit:
     snippet: str
     body: str
     score: float
+    coverage: float = 0.0
+    similarity: float | None = None
     authors: tuple[str, ...] = ()
     trusted: bool = True
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from placet.knowledge.errors import ParseError, ParseFailure
 from placet.knowledge.parsed import Block, ParsedDocument
-from placet.knowledge.tokens import normalise
+from placet.knowledge.tokens import readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Parser:
         self._slots = asyncio.Semaphore(self._limits.at_once)
 
     async def parse(self, filename: str, data: bytes) -> ParsedDocument:
-        """Text in NFKC with page and section. Raises ParseError with a stable reason."""
+        """Normalised text with page and section. Raises ParseError with a stable reason."""
         if len(data) > self._limits.size:
             raise ParseError(ParseFailure.TOO_LARGE, f"Files may have {self._limits.size // 1_000_000} MB.")
         async with self._slots:
@@ -43,7 +43,7 @@ class Parser:
         if "error" in answer:
             raise ParseError(ParseFailure(answer["error"]), answer["detail"])
         blocks = tuple(
-            Block(text=normalise(text), page=page, section=tuple(normalise(title) for title in section))
+            Block(text=readable(text), page=page, section=tuple(readable(title) for title in section))
             for text, page, section in answer["blocks"]
         )
         return ParsedDocument(media_type=answer["media_type"], blocks=blocks, pages=answer["pages"])

@@ -13,6 +13,7 @@ K1 = 1.2
 B = 0.75
 RRF_K = 60
 SNIPPET_COLUMNS = 240
+_CHINESE_ENDS = ("。", "！", "？")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,12 @@ def bm25(candidates: Sequence[Candidate], corpus: Corpus) -> list[str]:
     return sorted(scores, key=lambda chunk_id: (-scores[chunk_id], chunk_id))
 
 
+def coverage(counts: Mapping[str, int], wanted: Sequence[str], corpus: Corpus) -> float:
+    """The share of the question's words found, by weight: 0 none, 1 all."""
+    total = sum(corpus.weight(term) for term in wanted)
+    return sum(corpus.weight(term) for term in wanted if term in counts) / total if total else 0.0
+
+
 def fuse(rankings: Sequence[tuple[Sequence[str], float]]) -> list[tuple[str, float]]:
     """Reciprocal rank fusion of (ranking, weight); (chunk id, score), best first."""
     scores: dict[str, float] = {}
@@ -72,7 +79,7 @@ def snippet(body: str, wanted: Sequence[str], corpus: Corpus | None = None) -> s
     for part in parts[best + 1 :]:
         if columns(held) + columns(part) > SNIPPET_COLUMNS:
             break
-        held = f"{held} {part}"
+        held += part if held.endswith(_CHINESE_ENDS) else f" {part}"
     return held if columns(held) <= 2 * SNIPPET_COLUMNS else held[:SNIPPET_COLUMNS].rstrip() + "…"
 
 

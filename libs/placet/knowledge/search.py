@@ -14,7 +14,7 @@ from placet.contracts.errors import PlacetError
 from placet.knowledge import scope as scopes
 from placet.knowledge.models import Hit, KnowledgeScope
 from placet.knowledge.ports import Database, Embedder
-from placet.knowledge.ranking import Candidate, Corpus, bm25, fuse, snippet
+from placet.knowledge.ranking import Candidate, Corpus, bm25, coverage, fuse, snippet
 from placet.knowledge.scope import ReadableScope
 from placet.knowledge.tokens import query_terms, quoted
 from placet.knowledge.vectors import nearest
@@ -74,7 +74,7 @@ class Search:
             readable = await scopes.resolve(connection, scope)
             corpus = await _corpus(connection, scope.tenant, readable, wanted)
             candidates = await _candidates(connection, scope.tenant, readable, wanted)
-            near: list[str] = []
+            near: dict[str, float] = {}
             if vector is not None:
                 near = await nearest(
                     connection,
@@ -84,20 +84,25 @@ class Search:
                     vector=vector,
                     limit=VECTOR_CANDIDATES,
                 )
-            ranked = fuse([(bm25(candidates, corpus), 1.0), (near, self.embedder.weight)])
-            bodies = await read_bodies(connection, scope.tenant, [chunk_id for chunk_id, _ in ranked[: k + SPARE]])
-        hits = [
-            replace(bodies[chunk_id], score=round(score, 6), snippet=snippet(bodies[chunk_id].body, wanted, corpus))
-            for chunk_id, score in ranked
-            if chunk_id in bodies
+            ranked = fuse([(bm25(candidates, corpus), 1.0), (list(near), self.embedder.weight)])
+            bodies = await _read_bodies(connection, scope.tenant, [chunk_id for chunk_id, _ in ranked[: k + SPARE]])
+        counts = {candidate.chunk_id: candidate.counts for candidate in candidates}
+        readable_now = [(chunk_id, score) for chunk_id, score in ranked if chunk_id in bodies]
+        return [
+            replace(
+                _hit(bodies[chunk_id], wanted, corpus),
+                score=round(score, 6),
+                coverage=round(coverage(counts.get(chunk_id, {}), wanted, corpus), 4),
+                similarity=near.get(chunk_id),
+            )
+            for chunk_id, score in readable_now[:k]
         ]
-        return hits[:k]
 
     async def resolve(self, scope: KnowledgeScope, chunk_ids: Sequence[str]) -> list[Hit]:
         """Of `chunk_ids`, in their order, those that exist, are published and may be read now. Others are left out."""
         async with self.database.transaction(local=scopes.settings(scope), read_only=True) as connection:
-            bodies = await read_bodies(connection, scope.tenant, list(dict.fromkeys(chunk_ids)))
-        return [bodies[chunk_id] for chunk_id in dict.fromkeys(chunk_ids) if chunk_id in bodies]
+            bodies = await _read_bodies(connection, scope.tenant, list(dict.fromkeys(chunk_ids)))
+        return [_hit(bodies[chunk_id]) for chunk_id in dict.fromkeys(chunk_ids) if chunk_id in bodies]
 
     async def _vector(self, query: str) -> list[float] | None:
         """The query as a vector, before a connection is held; without one the search is lexical only."""
@@ -133,22 +138,23 @@ async def _candidates(
     ]
 
 
-async def read_bodies(connection: AsyncConnection, tenant: str, chunk_ids: list[str]) -> dict[str, Hit]:
-    """Bodies by chunk id, under row-level security: this read is the check after the search."""
+async def _read_bodies(connection: AsyncConnection, tenant: str, chunk_ids: list[str]) -> dict[str, Any]:
+    """Rows by chunk id, under row-level security: this read is the check after the search."""
     rows = (await connection.execute(_BODIES, {"tenant": tenant, "ids": chunk_ids})).all()
-    return {
-        row.chunk_id: Hit(
-            chunk_id=row.chunk_id,
-            document_id=row.document_id,
-            title=row.title,
-            version=row.version,
-            page=row.page,
-            section=row.section,
-            snippet=snippet(row.body, ()),
-            body=row.body,
-            score=0.0,
-            authors=tuple(row.authors),
-            trusted=row.trusted,
-        )
-        for row in rows
-    }
+    return {row.chunk_id: row for row in rows}
+
+
+def _hit(row: Any, wanted: Sequence[str] = (), corpus: Corpus | None = None) -> Hit:
+    return Hit(
+        chunk_id=row.chunk_id,
+        document_id=row.document_id,
+        title=row.title,
+        version=row.version,
+        page=row.page,
+        section=row.section,
+        snippet=snippet(row.body, wanted, corpus),
+        body=row.body,
+        score=0.0,
+        authors=tuple(row.authors),
+        trusted=row.trusted,
+    )

@@ -11,7 +11,11 @@ import snowballstemmer
 
 # Scripts written without spaces: CJK ideographs with extensions, kana, hangul.
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
-_WORD = re.compile(rf"[{_UNSPACED}]+|\d+(?:[.,]\d+)*|[^\W_{_UNSPACED}]+")
+_PLAIN = rf"[^\W_{_UNSPACED}]"
+# A number may hold separators; digits that letters follow are part of a name ("7f3a").
+_WORD = re.compile(rf"[{_UNSPACED}]+|\d+(?:[.,]\d+)*(?!{_PLAIN})|{_PLAIN}+")
+_WIDE_PUNCTUATION = "！-／：-＠［-｀｛-～￥"
+_NOT_WIDE_PUNCTUATION = re.compile(rf"[^{_WIDE_PUNCTUATION}]+")
 _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 _ENGLISH = re.compile(r"[a-z]+")
 MAX_TERM = 64  # characters; longer runs are noise (encoded data)
@@ -41,13 +45,18 @@ def normalise(text: str) -> str:
     return unicodedata.normalize("NFKC", text)
 
 
+def readable(text: str) -> str:
+    """NFKC for text that people read: the full-width punctuation of Chinese stays as it was written."""
+    return _NOT_WIDE_PUNCTUATION.sub(lambda match: normalise(match.group()), text)
+
+
 def terms(text: str) -> list[str]:
     """The terms of a text, in order. Case and the width of letters do not matter."""
     found: list[str] = []
     for word in _WORD.findall(normalise(text).casefold()):
         if _IS_UNSPACED.match(word):
             found.extend(word[i : i + 2] for i in range(max(1, len(word) - 1)))
-        elif word[0].isdigit():
+        elif "," in word or "." in word:
             found.append(word.replace(",", "")[:MAX_TERM])
         elif _ENGLISH.fullmatch(word):
             found.append(_stem(word[:MAX_TERM]))

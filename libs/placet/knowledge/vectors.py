@@ -17,16 +17,17 @@ APPROXIMATE_FROM_SHARE = 0.5
 _PREDICATE = "tenant = :tenant AND model = :model AND published AND scope_key = ANY(CAST(:keys AS text[]))"
 
 _EXACT = text(f"""
-SELECT chunk_id FROM knowledge.chunk_vectors WHERE {_PREDICATE}
-ORDER BY embedding <=> CAST(:vector AS vector), chunk_id LIMIT :limit
+SELECT chunk_id, embedding <=> CAST(:vector AS vector) AS distance
+FROM knowledge.chunk_vectors WHERE {_PREDICATE}
+ORDER BY distance, chunk_id LIMIT :limit
 """)  # noqa: S608 (constants only)
 
 # The model stands in the text, not in a parameter: only then can the planner prove that the partial index applies.
 _APPROXIMATE = {
     model: text(f"""
-    SELECT chunk_id FROM knowledge.chunk_vectors
-    WHERE {_PREDICATE} AND model = '{model}'
-    ORDER BY CAST(embedding AS vector({dimensions})) <=> CAST(:vector AS vector({dimensions})) LIMIT :limit
+    SELECT chunk_id, CAST(embedding AS vector({dimensions})) <=> CAST(:vector AS vector({dimensions})) AS distance
+    FROM knowledge.chunk_vectors WHERE {_PREDICATE} AND model = '{model}'
+    ORDER BY distance LIMIT :limit
     """)  # noqa: S608 (constants only)
     for model, dimensions in {USE_MODEL: 512}.items()  # models with an HNSW index; the migrations create it
 }
@@ -47,8 +48,8 @@ async def nearest(
     model: str,
     vector: Sequence[float],
     limit: int,
-) -> list[str]:
-    """Chunk ids, nearest first. A narrow scope is compared exactly and so always gets its full `limit`."""
+) -> dict[str, float]:
+    """Chunk ids with their similarity, nearest first. A narrow scope is compared exactly: it gets its full `limit`."""
     parameters = {
         "tenant": tenant,
         "model": model,
@@ -61,7 +62,8 @@ async def nearest(
         # The scan goes on until enough visible chunks are found, instead of filtering the first few.
         await connection.execute(text("SET LOCAL hnsw.iterative_scan = relaxed_order"))
         statement = _APPROXIMATE[model]
-    return [row.chunk_id for row in (await connection.execute(statement, parameters)).all()]
+    rows = (await connection.execute(statement, parameters)).all()
+    return {row.chunk_id: round(1.0 - row.distance, 4) for row in rows}
 
 
 async def _mostly_visible(connection: AsyncConnection, readable: ReadableScope, model: str) -> bool:

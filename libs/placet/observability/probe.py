@@ -1,8 +1,7 @@
 """Asks a service whether it is ready: the health check of the images, which hold no curl.
 
 Standard library only, because it runs every few seconds beside the service and must start fast.
-`python -m placet.observability.probe` asks the service of this container;
-`… probe --wait 60 URL` waits for another one, such as the bus before the provisioning job.
+`python -m placet.observability.probe` asks the service of this container, `… probe URL` any other.
 """
 
 from __future__ import annotations
@@ -11,12 +10,10 @@ import argparse
 import http.client
 import os
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 _TIMEOUT_S = 3.0
-_PAUSE_S = 0.5
 
 
 def own_url(environment: Mapping[str, str]) -> str:
@@ -47,28 +44,17 @@ def answers(url: str, timeout_s: float = _TIMEOUT_S) -> tuple[bool, str]:
         connection.close()
 
 
-def wait_for(url: str, limit_s: float) -> tuple[bool, str]:
-    """Ask until the answer is good or `limit_s` seconds have passed. A limit of 0 asks once."""
-    deadline = time.monotonic() + limit_s
-    while True:
-        ready, answer = answers(url)
-        if ready or time.monotonic() >= deadline:
-            return ready, answer
-        time.sleep(_PAUSE_S)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0: ready. 1: not ready. 2: nothing to ask."""
     parser = argparse.ArgumentParser(prog="placet.observability.probe", description=__doc__.splitlines()[0])
     parser.add_argument("url", nargs="?", help="default: this container's own /readyz")
-    parser.add_argument("--wait", type=float, default=0.0, metavar="SECONDS", help="keep asking this long")
     options = parser.parse_args(arguments)
     try:
         url = options.url or own_url(os.environ)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    ready, answer = wait_for(url, options.wait)
+    ready, answer = answers(url)
     print(answer, file=sys.stdout if ready else sys.stderr)
     return 0 if ready else 1
 

@@ -71,7 +71,8 @@ class PolicyEngine(ABC):
         )
 
     async def who_may_decide(self, decider: Subject, action: ProposalAction, proposal: ProposalFacts) -> Eligibility:
-        resource = Resource(type="proposal", id=proposal.id, properties=proposal.model_dump(mode="json", exclude={"id"}))
+        facts = proposal.model_dump(mode="json", exclude={"id"})
+        resource = Resource(type="proposal", id=proposal.id, properties=facts)
         return answers.to_eligibility(await self.evaluate(APPROVAL, _question(decider, action, resource)))
 
     async def knowledge_scope(self, subject: Subject) -> KnowledgeScope:

@@ -12,6 +12,7 @@ import orjson
 import structlog
 from regopy import Interpreter, RegoError, set_default_log_level
 
+from placet.contracts.policy import NO_REVISION
 from placet.policy.bundle import PolicyFilesError, digest, read_policy_files
 from placet.policy.engine import PolicyEngine
 from placet.policy.port import ENTRY_POINTS, Answered, Evaluation, Failure, Reload, Unanswered
@@ -45,7 +46,7 @@ class _Program:
         self._check()
 
     def _check(self) -> None:
-        """rego-cpp builds even what is missing or misspelt. Every rule has a default, so each must answer to nothing."""
+        """rego-cpp builds even what is missing or misspelt. Entry points have defaults, so each answers to nothing."""
         for name in ENTRY_POINTS:
             if not isinstance(self.evaluate(name, b"{}"), Answered):
                 raise PolicyLoadError(f"data.{name} has no answer to an empty input")
@@ -103,11 +104,13 @@ class RegoPolicy(PolicyEngine):
             return Unanswered(Failure.SLOW, f"more than {self._timeout_s} s")
 
     async def revision(self) -> str:
-        return self._program.revision if self._program else Unanswered(Failure.DOWN, "closed").revision
+        return self._program.revision if self._program else NO_REVISION
 
     async def refresh(self) -> Reload:
         """Compares the directory with what is loaded. Files that cannot be used leave the loaded revision in force."""
         before = await self.revision()
+        if self._closed:
+            return Reload(changed=False, revision=before, problem="closed")
         try:
             program = await self._on_thread(self._load)
         except PolicyLoadError as error:

@@ -10,7 +10,7 @@ from typing import Any
 import rfc8785
 from pydantic import BaseModel
 
-from placet.contracts.tools import Annotations, Effect, RetryClass, Risk, Sensitivity, ToolDescriptor
+from placet.contracts.tools import IDENTITY_FIELDS, Annotations, Effect, RetryClass, Risk, Sensitivity, ToolDescriptor
 from placet.toolkit.context import ToolContext
 from placet.toolkit.results import HandOver, Preview, ResourceView, RollbackPlan, ToolResult, Verification
 
@@ -60,6 +60,8 @@ class ToolSpec:
     def __post_init__(self) -> None:
         if self.args.model_config.get("extra") != "forbid":
             raise ValueError(f"{self.name}: the argument model must forbid unknown fields")
+        if reserved := IDENTITY_FIELDS & {name.lower() for name in self.args.model_fields}:
+            raise ValueError(f"{self.name}: who acts is not an argument: {', '.join(sorted(reserved))}")
         writes = self.sensitivity is Sensitivity.WRITE
         if writes != (self.effect is not Effect.NONE):
             raise ValueError(f"{self.name}: a write has an effect, a read has none")

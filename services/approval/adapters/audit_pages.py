@@ -24,7 +24,9 @@ class StreamAuditPages:
     async def page(self, tenant: str, query: QueryAudit) -> AuditPage:
         """Raises `PlacetError(invalid_request)` for a filter that cannot be one."""
         try:
-            filter_ = subjects.event(tenant, "audit", query.type or subjects.ANY, query.run_id or subjects.ANY)
+            filter_ = subjects.event_filter(
+                subjects.token(tenant), "audit", query.type or subjects.ANY, query.run_id or subjects.ANY
+            )
         except subjects.BadSubjectError as error:
             raise PlacetError(ErrorCode.INVALID_REQUEST, "`type` or `run_id` is not a valid name.") from error
         after, scanned = query.after, 0

@@ -84,7 +84,7 @@ class PostgresListing:
 
 
 def _row(row: Row[Any]) -> ProposalRow:
-    view, created_at, proposal_id = row
+    view, created_at, proposal_id = tuple(row)
     cursor = base64.urlsafe_b64encode(f"{created_at.isoformat()}|{proposal_id}".encode()).decode()
     return ProposalRow(ProposalView.model_validate(view), cursor)
 

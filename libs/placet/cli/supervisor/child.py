@@ -33,7 +33,7 @@ class Child:
     def __init__(self, spec: ChildSpec, report: Report, on_change: Callable[[], None] = lambda: None) -> None:
         """`report` gets a line for people about every death; `on_change` is called when the process id changes."""
         self.spec = spec
-        self.starts = 0
+        self.deaths = 0
         self._report = report
         self._on_change = on_change
         self._process: Process | None = None
@@ -56,8 +56,8 @@ class Child:
         """Raises `ChildFailedError` when it is not ready in time, or keeps dying."""
         deadline = time.monotonic() + timeout_s
         while not (self.pid and await self.spec.ready()):
-            if self.starts >= HOPELESS_AFTER and not self._was_ready:
-                raise self._failed(f"died {self.starts - 1} times")
+            if self.deaths >= HOPELESS_AFTER and not self._was_ready:
+                raise self._failed(f"died {self.deaths} times")
             if time.monotonic() > deadline:
                 raise self._failed(f"is not ready after {timeout_s:g} s")
             await asyncio.sleep(PROBE_PAUSE_S)
@@ -83,35 +83,28 @@ class Child:
 
     async def _keep_alive(self) -> None:
         backoff = Backoff()
-        while not self._stopping.is_set():
+        while True:
             started = time.monotonic()
-            code = await self._ended()
+            code = await self._process.wait() if self._process is not None else None
             self._on_change()
             if self._stopping.is_set():
                 return
-            lived_s = time.monotonic() - started
-            if lived_s >= 30:
-                backoff = Backoff()
+            self.deaths += 1
+            pause_s, backoff = backoff.after(time.monotonic() - started)
             self._report(
-                f"{self.spec.name} ended ({_describe(code)}); starting it again in {backoff.pause_s:g} s"
-                f" (log: {self.spec.log})"
+                f"{self.spec.name} ended ({_describe(code)}); starting it again in {pause_s:g} s (log: {self.spec.log})"
             )
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), backoff.pause_s)
-            backoff = backoff.after(lived_s)
-            if not self._stopping.is_set():
-                await self._spawn_again()
+                await asyncio.wait_for(self._stopping.wait(), pause_s)
+                return
+            await self._spawn_again()
 
     async def _spawn_again(self) -> None:
         try:
             await self._spawn()
         except OSError as error:
             self._process = None
-            self.starts += 1
             self._report(f"{self.spec.name} cannot be started: {error}")
-
-    async def _ended(self) -> int | None:
-        return await self._process.wait() if self._process is not None else None
 
     async def _spawn(self) -> None:
         spec = self.spec
@@ -130,7 +123,6 @@ class Child:
                 stderr=log,
                 start_new_session=True,
             )
-        self.starts += 1
         self._on_change()
 
     def _failed(self, what: str) -> ChildFailedError:

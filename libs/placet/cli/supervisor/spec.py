@@ -36,10 +36,9 @@ class ChildSpec:
 class Backoff:
     """How long to pause before the next start: doubling, and from the beginning after a long enough life."""
 
-    pause_s: float = FIRST_PAUSE_S
+    next_s: float = FIRST_PAUSE_S
 
-    def after(self, lived_s: float) -> Backoff:
-        """The pause that follows a life of `lived_s` seconds, given the pause before it."""
-        if lived_s >= STABLE_AFTER_S:
-            return Backoff()
-        return Backoff(min(self.pause_s * 2, LONGEST_PAUSE_S))
+    def after(self, lived_s: float) -> tuple[float, Backoff]:
+        """The pause after a life of `lived_s` seconds, and what to ask after the next death."""
+        pause_s = FIRST_PAUSE_S if lived_s >= STABLE_AFTER_S else self.next_s
+        return pause_s, Backoff(min(pause_s * 2, LONGEST_PAUSE_S))

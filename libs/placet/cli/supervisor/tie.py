@@ -22,7 +22,7 @@ def main() -> None:
         if os.getppid() != parent:
             sys.exit("the supervisor is gone")
     try:
-        os.execv(command[0], command)  # noqa: S606 (no shell involved)
+        os.execvp(command[0], command)  # noqa: S606 (no shell involved)
     except OSError as error:
         sys.exit(f"{command[0]}: {error.strerror}")
 

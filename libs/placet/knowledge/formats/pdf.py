@@ -8,11 +8,12 @@ from typing import Any
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-from placet.knowledge.formats.outline import Outline
+from placet.knowledge.formats.outline import Outline, tidy
 from placet.knowledge.formats.refusal import Refused
 from placet.knowledge.parsed import Block
 
 MAX_PAGES = 5_000
+_ENDS = (".", "!", "?", "。", "！", "？")
 _WIDE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
 
 
@@ -28,9 +29,11 @@ def parse(data: bytes) -> tuple[tuple[Block, ...], int]:
         bookmarks = _bookmarks(document)
         outline = Outline()
         for index in range(count):
-            for level, title in bookmarks.get(index, ()):
+            marks = bookmarks.get(index, [])
+            for level, title in marks:
                 outline.heading(level, title)
-            for paragraph in _paragraphs(_page_text(document, index)):
+            titles = {tidy(title) for _, title in marks}
+            for paragraph in _paragraphs(_page_text(document, index), titles):
                 outline.text(paragraph, page=index + 1)
         return outline.finish() if outline.blocks else (), count
     finally:
@@ -70,14 +73,20 @@ def _bookmarks(document: Any) -> dict[int, list[tuple[int, str]]]:
     return found
 
 
-def _paragraphs(text: str) -> list[str]:
-    """Join the lines of a paragraph: with a space, or without one between Chinese characters."""
+def _paragraphs(text: str, titles: set[str]) -> list[str]:
+    """Lines joined to paragraphs: with a space, or without one between Chinese characters.
+
+    A PDF knows lines only. One that ends a sentence ends a paragraph; a line that is a bookmark's title is a heading
+    that the outline holds already.
+    """
     paragraphs: list[str] = []
-    for part in re.split(r"\n\s*\n", text.replace("\r\n", "\n").replace("\ufffe", "")):
-        joined = ""
-        for line in part.split("\n"):
-            stripped = line.strip()
-            glue = "" if joined and stripped and _WIDE.match(joined[-1]) and _WIDE.match(stripped[0]) else " "
-            joined = f"{joined}{glue}{stripped}" if joined else stripped
-        paragraphs.append(joined)
+    held = ""
+    for line in [*text.replace("\ufffe", "").splitlines(), ""]:
+        stripped = tidy(line)
+        if stripped and stripped not in titles:
+            glue = "" if held and _WIDE.match(held[-1]) and _WIDE.match(stripped[0]) else " "
+            held = f"{held}{glue}{stripped}" if held else stripped
+        if held and (not stripped or stripped in titles or held.endswith(_ENDS)):
+            paragraphs.append(held)
+            held = ""
     return paragraphs

@@ -24,6 +24,7 @@ SCHEMA = "business_read"
 MAX_ROWS = 200
 MAX_BYTES = 262_144
 STATEMENT_TIMEOUT_MS = 2000
+MAX_EXACT = 2**53 - 1  # the greatest integer that every JSON reader keeps
 
 # What the views offer. No personal fields: a query could rename them and so walk past masking by name.
 VIEWS: dict[str, frozenset[str]] = {
@@ -122,11 +123,15 @@ def _bounded(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Rows:
 
 def _cell(value: Any) -> Cell:
     if isinstance(value, Decimal):
-        return as_number(value) if value.is_finite() else str(value)
+        return as_number(value) if abs(value) <= MAX_EXACT else str(value)
+    if isinstance(value, int) and abs(value) > MAX_EXACT:
+        return str(value)
     if isinstance(value, datetime):
         return (value.astimezone(UTC) if value.tzinfo else value).isoformat()
     if isinstance(value, date):
         return value.isoformat()
+    if isinstance(value, list):
+        return ", ".join(str(part) for part in value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return str(value)

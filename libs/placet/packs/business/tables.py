@@ -11,8 +11,8 @@ from sqlalchemy.types import TypeEngine
 metadata = MetaData(schema="business")
 
 
-def _table(name: str, **columns: TypeEngine[Any]) -> Table:
-    return Table(name, metadata, Column("tenant", Text, nullable=False), *(Column(n, t) for n, t in columns.items()))
+def _table(table: str, /, **columns: TypeEngine[Any]) -> Table:
+    return Table(table, metadata, Column("tenant", Text, nullable=False), *(Column(n, t) for n, t in columns.items()))
 
 
 _MONEY = Numeric(12, 2)

@@ -78,6 +78,7 @@ class EmbeddedPostgres:
         self._take_lock()
         self._account = server_account()
         if self._account is not None:
+            self.home.chmod(0o711)
             open_way(self.data, self._account)
             open_way(binaries() / "postgres", self._account)
         self._make_run_directory()
@@ -170,6 +171,13 @@ class EmbeddedPostgres:
                 process.send_signal(signal.SIGQUIT)
                 await process.wait()
         self.release()
+
+    async def kill(self) -> None:
+        """SIGKILL, as a crash would; `start()` recovers."""
+        process, self._process = self._process, None
+        if process is not None and process.returncode is None:
+            process.kill()
+            await process.wait()
 
     def release(self) -> None:
         """Give up the lock on `home`; for a supervisor after the server has stopped."""

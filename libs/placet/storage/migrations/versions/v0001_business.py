@@ -107,22 +107,6 @@ CREATE TABLE business.order_notes (
 );
 CREATE INDEX order_notes_by_order ON business.order_notes (tenant, order_id);
 
-CREATE TABLE business.order_changes (
-    tenant text NOT NULL,
-    order_id text NOT NULL,
-    kind text NOT NULL CHECK (kind IN ('cancel', 'change')),
-    reason text NOT NULL,
-    before jsonb NOT NULL,
-    after jsonb NOT NULL,
-    order_version integer NOT NULL,
-    idempotency_key text NOT NULL,
-    created_by text NOT NULL,
-    created_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (tenant, idempotency_key),
-    FOREIGN KEY (tenant, order_id) REFERENCES business.orders
-);
-CREATE INDEX order_changes_by_order ON business.order_changes (tenant, order_id);
-
 CREATE TABLE business.tickets (
     tenant text NOT NULL,
     ticket_id text NOT NULL,
@@ -150,27 +134,14 @@ CREATE TABLE business.messages (
     PRIMARY KEY (tenant, message_id),
     UNIQUE (tenant, idempotency_key)
 );
-
-CREATE TABLE business.tool_effects (
-    tenant text NOT NULL,
-    idempotency_key text NOT NULL,
-    tool text NOT NULL,
-    args_digest text NOT NULL,
-    result jsonb NOT NULL,
-    created_by text NOT NULL,
-    created_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (tenant, idempotency_key)
-);
-COMMENT ON TABLE business.tool_effects IS 'the first result of each idempotency key, written with the effect itself';
 """
 
-# What happened stays: refunds, notes, messages and the record of changes are only ever added.
+# What happened stays: refunds, notes and messages are only ever added.
 GRANTS = f"""
 GRANT USAGE ON SCHEMA business TO {EXECUTOR};
 GRANT SELECT ON ALL TABLES IN SCHEMA business TO {EXECUTOR};
 GRANT UPDATE ON business.orders, business.shipments, business.tickets TO {EXECUTOR};
-GRANT INSERT ON business.refunds, business.order_notes, business.order_changes, business.tickets, business.messages,
-    business.tool_effects TO {EXECUTOR};
+GRANT INSERT ON business.refunds, business.order_notes, business.tickets, business.messages TO {EXECUTOR};
 GRANT INSERT, UPDATE ON business.refund_totals TO {EXECUTOR};
 
 CREATE SCHEMA proposals;

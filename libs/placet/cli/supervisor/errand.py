@@ -1,0 +1,54 @@
+"""A child that does one thing and ends: provisioning, between the stores and the services."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from placet.cli.supervisor.child import ChildFailedError, tail
+from placet.cli.supervisor.journal import Journal
+
+_TIE = Path(__file__).with_name("tie.py")
+
+
+async def run(
+    name: str, command: list[str], environment: Mapping[str, str], *, log: Path, journal: Journal, timeout_s: float
+) -> None:
+    """Run it to its end; what it prints goes to its log, and its lines for people to the journal.
+
+    A process of its own, because what it needs (migrations, parsers, an embedding model) would stay in the
+    supervisor's memory for ever. Raises `ChildFailedError` unless it ends with 0 in time; ended if we are cancelled.
+    """
+    tie = [sys.executable, "-I", "-S", str(_TIE), str(os.getpid()), str(int(signal.SIGKILL))]
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as file:
+        process = await asyncio.create_subprocess_exec(
+            *tie,
+            *command,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=file,
+            start_new_session=True,
+        )
+        try:
+            async with asyncio.timeout(timeout_s):
+                if process.stdout is not None:
+                    async for line in process.stdout:
+                        journal.say(f"  {line.decode('utf-8', 'replace').rstrip()}")
+                code = await process.wait()
+        except TimeoutError:
+            raise ChildFailedError(f"{name} took more than {timeout_s:g} s; the end of {log}:\n{tail(log)}") from None
+        finally:
+            with suppress(ProcessLookupError):
+                if process.returncode is None:
+                    process.kill()
+            await process.wait()
+    if code != 0:
+        raise ChildFailedError(f"{name} failed (exit code {code}); the end of {log}:\n{tail(log)}")

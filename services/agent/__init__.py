@@ -1,0 +1,1 @@
+"""Drives runs: plans, proposes tool calls, waits for people, composes cited answers."""

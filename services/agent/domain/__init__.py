@@ -1,0 +1,1 @@
+"""Pure decisions of the agent service: no I/O, no clock, no language model."""

@@ -1,0 +1,1 @@
+"""Gateway: HTTP and event streams outside, commands and stored events inside; authentication."""

@@ -1,0 +1,1 @@
+"""What the ports are made of here: the bus, the key-value store, the issuer's keys."""

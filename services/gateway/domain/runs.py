@@ -1,0 +1,145 @@
+"""A run as the gateway sees it: its stored events, and what they add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from placet.contracts.runs import RunEvent, RunStatus
+
+STARTED = "run-started"
+WAITING = "run-waiting-for-human"
+RESUMED = "run-resumed"
+COMPLETED = "run-completed"
+
+_METERS = ("steps", "tool_calls", "tokens", "cost")
+
+
+@dataclass(frozen=True, slots=True)
+class RunKey:
+    tenant: str
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunSeen:
+    """One stored event of a run. `position` is its sequence on the stream; `event.seq` counts within the run."""
+
+    position: int
+    name: str
+    time: datetime
+    event: RunEvent
+
+    @property
+    def seq(self) -> int:
+        return self.event.seq
+
+    @property
+    def final(self) -> bool:
+        return self.name == COMPLETED
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedRun:
+    """A run that no worker has picked up yet."""
+
+    run_id: str
+    owner: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What is stored about a run: the last event of each name, oldest first, or its place in the queue."""
+
+    events: tuple[RunSeen, ...] = ()
+    queued: QueuedRun | None = None
+
+    @property
+    def owner(self) -> str | None:
+        """Whose run it is; None when there is no such run."""
+        if self.events:
+            return self.events[-1].event.owner
+        return self.queued.owner if self.queued else None
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """`GET /api/runs/{id}`."""
+
+    run_id: str
+    status: RunStatus
+    node: str | None
+    attempts: int
+    budget: dict[str, dict[str, float | None]]
+    approval: dict[str, Any] | None
+    answer: str | None
+    citations: list[dict[str, Any]]
+    finish_reason: str | None
+    updated_at: datetime
+
+
+def view(record: RunRecord, now: datetime) -> RunView:
+    """Fold what is stored. Raises `ValueError` for an empty record: there is nothing to show."""
+    if record.events:
+        return _folded(record.events, now)
+    if record.queued is None:
+        raise ValueError("an empty record has no view")
+    queued = record.queued
+    return RunView(queued.run_id, RunStatus.QUEUED, None, 0, {}, None, None, [], None, queued.since)
+
+
+def _folded(events: tuple[RunSeen, ...], now: datetime) -> RunView:
+    by_name = {seen.name: seen for seen in events}
+    last = events[-1]
+    final = by_name.get(COMPLETED)
+    end = final.event.data if final else {}
+    return RunView(
+        run_id=last.event.run_id,
+        status=_status(by_name),
+        node=last.event.node or None,
+        attempts=last.event.attempt,
+        budget=_budget(last.event, final.time if final else now),
+        approval=_approval(by_name),
+        answer=end.get("answer"),
+        citations=list(end.get("citations") or ()),
+        finish_reason=end.get("finish_reason"),
+        updated_at=last.time,
+    )
+
+
+def _status(by_name: dict[str, RunSeen]) -> RunStatus:
+    if COMPLETED in by_name:
+        return RunStatus.COMPLETED
+    waiting, resumed = by_name.get(WAITING), by_name.get(RESUMED)
+    if waiting and (resumed is None or resumed.seq < waiting.seq):
+        return RunStatus.WAITING_FOR_HUMAN
+    return RunStatus.RUNNING
+
+
+def _approval(by_name: dict[str, RunSeen]) -> dict[str, Any] | None:
+    """The last proposal the run waited for, with the decision once there is one."""
+    waiting, resumed = by_name.get(WAITING), by_name.get(RESUMED)
+    if waiting is None:
+        return None
+    decided = resumed is not None and resumed.seq > waiting.seq
+    return {**waiting.event.data, "decision": resumed.event.data.get("decision") if resumed and decided else None}
+
+
+def _budget(event: RunEvent, until: datetime) -> dict[str, dict[str, float | None]]:
+    used: dict[str, float] = {name: getattr(event.budget, name) for name in _METERS}
+    used["elapsed_s"] = _elapsed_s(event.started_at, until)
+    return {name: {"used": amount, "limit": event.limits.get(name)} for name, amount in used.items()}
+
+
+def _elapsed_s(started_at: str, until: datetime) -> float:
+    try:
+        return round(max(0.0, (until - datetime.fromisoformat(started_at)).total_seconds()), 3)
+    except (ValueError, TypeError):
+        return 0.0
+
+
+def in_order(seen: Iterable[RunSeen]) -> tuple[RunSeen, ...]:
+    return tuple(sorted(seen, key=lambda one: one.seq))

@@ -1,0 +1,1 @@
+"""HTTP: the edge every call passes, then one module per resource."""

@@ -1,0 +1,1 @@
+"""Where summaries are kept."""

@@ -1,0 +1,1 @@
+"""NATS, the knowledge store and the approval service behind the ports."""

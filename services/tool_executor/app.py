@@ -1,0 +1,190 @@
+"""Wiring of the tool-executor, and its life from start to drained stop."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nats.aio.msg import Msg
+
+from placet.audit.trail import AuditTrail
+from placet.contracts.directory import Person
+from placet.contracts.policy import Subject
+from placet.contracts.topology import DURABLES
+from placet.identity import keys
+from placet.identity.grants import GrantVerifier
+from placet.identity.signing import EventSigner, EventVerifier
+from placet.knowledge.embedders import NoEmbedder
+from placet.knowledge.store import KnowledgeStore
+from placet.messaging.append import Appender, AuditWriter
+from placet.messaging.connection import Bus, BusSettings, read_seed
+from placet.messaging.directory import KvDirectory
+from placet.messaging.kv import KeyValue
+from placet.messaging.objects import ObjectStore
+from placet.messaging.reading import EventReader
+from placet.messaging.rpc import Handler, RpcClient, RpcServer
+from placet.messaging.work_queue import WorkQueue
+from placet.observability import logs
+from placet.observability.health import HealthServer
+from placet.observability.lifecycle import run, run_until_stopped
+from placet.policy.port import PolicyDecisionPoint
+from placet.policy.select import open_policy
+from placet.storage import Database
+from placet.toolkit import Actor, PackEnvironment
+from placet.toolkit.pack import ScopeResolver
+from placet.toolkit.registry import ToolRegistry, discover
+from services.tool_executor.adapters.approvals import RpcApprovals
+from services.tool_executor.adapters.counters import KvRunCounters
+from services.tool_executor.adapters.documents import StoredDocuments
+from services.tool_executor.adapters.ledger import OWNER, StreamLedger
+from services.tool_executor.handlers.assess import Assessments
+from services.tool_executor.handlers.assessment import Assessor
+from services.tool_executor.handlers.commit import Commits
+from services.tool_executor.handlers.documents import DocumentCalls
+from services.tool_executor.handlers.effects import EffectRunner
+from services.tool_executor.handlers.execute import RunLimits, ToolCalls
+from services.tool_executor.handlers.identity import Callers
+from services.tool_executor.handlers.offer import Offer
+from services.tool_executor.handlers.people import People
+from services.tool_executor.handlers.settle import Settlements
+from services.tool_executor.settings import Settings
+
+_APPROVED = next(durable for durable in DURABLES if durable.name == "tool-executor__approved-v1")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolExecutor:
+    """Everything that runs; `stop` undoes `start` in reverse."""
+
+    bus: Bus
+    database: Database
+    policy: PolicyDecisionPoint
+    registry: ToolRegistry
+    environment: PackEnvironment
+    rpc: RpcServer
+    queue: WorkQueue
+    health: HealthServer
+
+    async def start(self) -> None:
+        await self.registry.open(self.environment)
+        await self.rpc.start()
+        await self.queue.start()
+        await self.health.start()
+
+    async def stop(self) -> None:
+        await self.rpc.stop()
+        await self.queue.stop()
+        await self.health.stop()
+        await self.registry.close()
+        await self.policy.close()
+        await self.database.close()
+        await self.bus.close()
+
+
+async def build(settings: Settings) -> ToolExecutor:
+    seed = read_seed(settings.nats_seed, settings.nats_seed_file)
+    bus = await Bus.connect(BusSettings(settings.nats_url, OWNER, seed))
+    policy = await open_policy(settings.policy_engine, policy_dir=settings.policy_dir, opa_url=settings.opa_url)
+    database = Database.open(settings.database_url, application=OWNER)
+    registry = ToolRegistry(discover())
+    originals = ObjectStore(bus, "ORIGINALS")
+    audit = AuditTrail(AuditWriter(bus), OWNER)
+
+    signing_key = keys.read(settings.effect_signing_key_file)
+    ledger = StreamLedger(
+        Appender(bus, OWNER, "EFFECTS", EventSigner(signing_key)),
+        EventReader(bus, "EFFECTS", EventVerifier([signing_key])),
+        audit,
+    )
+    directory = KvDirectory(KeyValue(bus, "DIRECTORY"))
+    callers = Callers(GrantVerifier(keys.read(settings.grant_public_file)), directory, policy)
+    assessor = Assessor(registry, policy)
+    effects = EffectRunner(ledger, worker=socket.gethostname())
+    offer = Offer(callers, registry, policy)
+    calls = ToolCalls(
+        callers=callers,
+        registry=registry,
+        offer=offer,
+        assessor=assessor,
+        effects=effects,
+        ledger=ledger,
+        approvals=RpcApprovals(RpcClient(bus)),
+        counters=KvRunCounters(KeyValue(bus, "COUNTERS")),
+        audit=audit,
+        limits=RunLimits(settings.tool_executor_run_tool_calls, settings.tool_executor_run_spend),
+    )
+    store = KnowledgeStore(database, originals, NoEmbedder())
+    documents = DocumentCalls(callers, StoredDocuments(store), audit)
+    people = People(callers, directory, audit)
+    settlements = Settlements(callers, ledger, audit)
+    commits = Commits(callers, registry, assessor, effects, ledger, audit)
+
+    routes: Mapping[str, Handler] = {
+        "execute-tool": calls.on_execute,
+        "list-tools": offer.on_list,
+        "assess-action": Assessments(callers, registry, assessor).on_assess,
+        "resolve-citations": documents.on_resolve,
+        "list-documents": documents.on_list,
+        "get-document": documents.on_get,
+        "read-source": documents.on_source,
+        "get-person": people.on_get,
+        "put-person": people.on_put,
+        "settle-effect": settlements.on_settle,
+    }
+    checks = {"bus": bus.ready, "policy": policy.ready, "tools": registry.ready}
+    return ToolExecutor(
+        bus=bus,
+        database=database,
+        policy=policy,
+        registry=registry,
+        environment=PackEnvironment(settings.database_url, originals, _scope_of(policy), settings.pack_settings),
+        rpc=RpcServer(bus, OWNER, routes, concurrency=settings.tool_executor_concurrency),
+        queue=_queue(bus, commits, audit, settings),
+        health=HealthServer(settings.health_port, checks),
+    )
+
+
+def _scope_of(policy: PolicyDecisionPoint) -> ScopeResolver:
+    async def scope(actor: Actor) -> dict[str, Any]:
+        person = Person(
+            id=actor.id,
+            tenant=actor.tenant,
+            active=actor.active,
+            roles=tuple(sorted(actor.roles)),
+            teams=tuple(sorted(actor.teams)),
+            clearance=actor.clearance,
+        )
+        return (await policy.knowledge_scope(Subject.of(person))).model_dump(mode="json")
+
+    return scope
+
+
+def _queue(bus: Bus, commits: Commits, audit: AuditTrail, settings: Settings) -> WorkQueue:
+    async def alarm(kind: str, message: Msg) -> None:
+        tenant = message.subject.split(".")[1] if message.subject.count(".") > 1 else "unknown"
+        await audit.security_event(tenant, kind, note=message.subject)
+
+    return WorkQueue(
+        bus,
+        _APPROVED,
+        commits.on_approved,
+        concurrency=settings.tool_executor_effect_concurrency,
+        verifier=EventVerifier([keys.read(settings.approval_public_file)]),
+        alarm=alarm,
+    )
+
+
+async def serve(settings: Settings) -> None:
+    service = await build(settings)
+    await service.start()
+    logs.get(__name__).info("ready")
+    await run_until_stopped()
+    await service.stop()
+
+
+def main() -> None:
+    settings = Settings()
+    logs.configure(OWNER, settings.log_level)
+    run(serve(settings))

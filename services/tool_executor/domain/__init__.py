@@ -1,0 +1,1 @@
+"""Pure decisions of the executor: arguments, facts for policy, packets, the ledger's states, masking."""

@@ -1,0 +1,83 @@
+"""The packet that an approver signs, from an assessed call (A1, A5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from placet.contracts.digests import action_digest, digest
+from placet.contracts.policy import Decision
+from placet.contracts.proposals import ActionPacket, Challenge, ResourceRef, Rollback
+from placet.toolkit import Preview, ToolSpec
+
+
+def world_digest(
+    tenant: str, spec: ToolSpec, arguments: dict[str, Any], resource: ResourceRef | None, policy_revision: str
+) -> str:
+    return action_digest(
+        tenant=tenant,
+        tool=spec.name,
+        arguments=arguments,
+        resource=resource,
+        schema_hash=spec.schema_hash(),
+        policy_revision=policy_revision,
+    )
+
+
+def build_packet(
+    tenant: str,
+    spec: ToolSpec,
+    arguments: dict[str, Any],
+    resource: ResourceRef | None,
+    decision: Decision,
+    preview: Preview,
+) -> ActionPacket:
+    """Everything about the action that does not depend on who decides."""
+    plan = preview.rollback
+    touched = preview.touched or ((resource.id,) if resource else ())
+    return ActionPacket(
+        tool=spec.name,
+        tool_version=spec.version,
+        title=spec.title,
+        arguments=arguments,
+        args_digest=digest(arguments),
+        schema_hash=spec.schema_hash(),
+        digest=world_digest(tenant, spec, arguments, resource, decision.policy_revision),
+        resource=resource,
+        permissions=_permissions(spec, resource),
+        blast_radius=preview.blast_radius or (f"{spec.effect.value}: {', '.join(touched) or spec.title}",),
+        preview=preview.changes,
+        summary=preview.summary or spec.title,
+        rollback=Rollback(tool=plan.tool, arguments=plan.arguments) if plan else Rollback(),
+        risk=decision.risk,
+        policy_revision=decision.policy_revision,
+        obligations=decision.obligations,
+        challenge=_challenge(arguments, resource, touched) if decision.obligations.challenge else None,
+    )
+
+
+def _permissions(spec: ToolSpec, resource: ResourceRef | None) -> tuple[str, ...]:
+    kind = resource.type if resource else "none"
+    return (f"tool:{spec.name}", f"{spec.sensitivity.value}:{kind}")
+
+
+def _challenge(arguments: dict[str, Any], resource: ResourceRef | None, touched: tuple[str, ...]) -> Challenge:
+    """Retype the argument that names the target; without one, the amount; without that, the first argument."""
+    names = list(arguments)
+    target = next((name for name in names if resource and arguments[name] == resource.id), None)
+    amount = "amount" if "amount" in arguments else None
+    return Challenge(resources=touched, retype=target or amount or (names[0] if names else ""))
+
+
+def drift(signed: ActionPacket, now: ActionPacket) -> dict[str, Any]:
+    """What has moved between signing and commit, readable: field → {signed, now}. Empty when nothing has (B1)."""
+    pairs = {
+        "resource": (_version(signed.resource), _version(now.resource)),
+        "tool_schema": (signed.schema_hash, now.schema_hash),
+        "policy_revision": (signed.policy_revision, now.policy_revision),
+        "arguments": (signed.args_digest, now.args_digest),
+    }
+    return {name: {"signed": old, "now": new} for name, (old, new) in pairs.items() if old != new}
+
+
+def _version(resource: ResourceRef | None) -> str:
+    return f"{resource.type}/{resource.id}@{resource.version}" if resource else "none"

@@ -1,0 +1,62 @@
+"""`assess-action`: approval asks how edited arguments stand, in the name of the original requester."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from placet.contracts.envelope import now
+from placet.contracts.errors import ErrorCode, PlacetError
+from placet.contracts.execution import AssessAction, PacketReply
+from placet.contracts.policy import Channel, Influence
+from placet.contracts.proposals import Origin
+from placet.contracts.tools import Route
+from placet.messaging.rpc import Call
+from placet.toolkit import ToolContext
+from placet.toolkit.registry import ToolRegistry
+from services.tool_executor.domain.arguments import strip_identity
+from services.tool_executor.domain.facts import Circumstances, actor_of
+from services.tool_executor.errors import denial, tool_not_allowed
+from services.tool_executor.handlers.assessment import Assessor
+from services.tool_executor.handlers.identity import Callers
+
+
+def channel_of(origin: Origin) -> Channel:
+    return "chat" if origin.run_id else "http"
+
+
+@dataclass(frozen=True, slots=True)
+class Assessments:
+    callers: Callers
+    registry: ToolRegistry
+    assessor: Assessor
+
+    async def on_assess(self, call: Call, command: AssessAction) -> PacketReply:
+        """Raises what a fresh call with these arguments would: the proposal then stays as it is."""
+        origin = command.origin
+        if origin.tenant != call.tenant:
+            raise PlacetError(ErrorCode.INVALID_REQUEST, "The origin's tenant is not the subject's.")
+        spec = self.registry.get(command.tool)
+        if spec is None:
+            raise tool_not_allowed()
+        person = await self.callers.person(origin.tenant, origin.requester)
+        context = ToolContext(
+            actor=actor_of(person),
+            call_id=origin.call_id,
+            request_id=origin.request_id,
+            now=now(),
+            run_id=origin.run_id,
+        )
+        around = Circumstances(
+            route=Route(origin.route), channel=channel_of(origin), influence=Influence(authors=origin.authors)
+        )
+        arguments = strip_identity(command.args).arguments
+        assessment = await self.assessor.assess(spec, context, person, arguments, around)
+        if assessment.decision.effect == "deny":
+            raise denial(assessment.decision)
+        if assessment.decision.effect == "allow":
+            raise PlacetError(
+                ErrorCode.CONFLICT, "With these arguments no approval is needed: reject, and let it be asked anew."
+            )
+        await self.assessor.check_rules(assessment, context)
+        preview = await self.assessor.preview(assessment, context)
+        return PacketReply(packet=assessment.packet(origin.tenant, preview))

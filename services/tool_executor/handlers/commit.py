@@ -1,0 +1,175 @@
+"""Approved proposals: authorize again, read the world again, and only then make the effect happen (A8, A10).
+
+The job is the signed `approved` event itself, so nothing lies between a decision and its execution that could be lost.
+Killed anywhere, the event is delivered again; the ledger says how far the work had come.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from placet.audit.trail import AuditTrail
+from placet.contracts import events as ev
+from placet.contracts.directory import Person
+from placet.contracts.envelope import now
+from placet.contracts.errors import ErrorCode, PlacetError
+from placet.contracts.policy import Influence
+from placet.contracts.registry import approval_events
+from placet.contracts.tools import Route
+from placet.messaging.work_queue import Job, RetryLater
+from placet.observability import logs
+from placet.toolkit import Preview, ToolContext, ToolSpec
+from placet.toolkit.registry import ToolRegistry
+from services.tool_executor.domain import arguments as untrusted
+from services.tool_executor.domain.facts import Circumstances, actor_of
+from services.tool_executor.domain.ledger import Entry, State
+from services.tool_executor.domain.masking import masked
+from services.tool_executor.domain.packet import drift
+from services.tool_executor.errors import denial, tool_not_allowed
+from services.tool_executor.handlers.assess import channel_of
+from services.tool_executor.handlers.assessment import Assessment, Assessor
+from services.tool_executor.handlers.effects import Effect, EffectRunner
+from services.tool_executor.handlers.identity import Callers
+from services.tool_executor.ports import EffectLedger, LedgerRaceError
+
+log = logs.get(__name__)
+
+_MODELS = approval_events()
+_ATTEMPTS = 8
+_RACE_DELAY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Commits:
+    callers: Callers
+    registry: ToolRegistry
+    assessor: Assessor
+    effects: EffectRunner
+    ledger: EffectLedger
+    audit: AuditTrail
+
+    async def on_approved(self, job: Job) -> None:
+        approved = _MODELS[job.event.name].model_validate(job.event.envelope.data)
+        if not isinstance(approved, ev.Approved) or not approved.final:
+            return
+        entry = await self.ledger.load(approved.origin.tenant, approved.idempotency_key)
+        if entry.ended or entry.state is State.UNKNOWN:
+            return
+        try:
+            ended = await self._bring_to_end(approved, entry, last_attempt=job.attempt >= _ATTEMPTS)
+        except LedgerRaceError as error:
+            raise RetryLater(_RACE_DELAY_S) from error
+        await self._report(approved, ended)
+
+    async def _bring_to_end(self, approved: ev.Approved, entry: Entry, *, last_attempt: bool) -> Entry:
+        effect = await self._effect(approved)
+        if effect is None:
+            return await self._refuse(approved, entry, tool_not_allowed())
+        if entry.state is State.NOT_EXECUTED:
+            try:
+                await self._reauthorize(approved, effect)
+            except PlacetError as error:
+                if error.retryable:
+                    raise
+                return await self.effects.fail(effect, entry, error)
+        return await self.effects.run(effect, entry, last_attempt=last_attempt)
+
+    async def _effect(self, approved: ev.Approved) -> Effect | None:
+        origin, packet = approved.origin, approved.packet
+        spec = self.registry.get(packet.tool)
+        if spec is None:
+            return None
+        person = await self.callers.person(origin.tenant, origin.requester)
+        context = ToolContext(
+            actor=actor_of(person),
+            call_id=origin.call_id,
+            request_id=origin.request_id,
+            now=now(),
+            run_id=origin.run_id,
+            idempotency_key=approved.idempotency_key,
+            approvers=tuple(approval.by for approval in approved.approvals),
+        )
+        return Effect(
+            key=approved.idempotency_key,
+            spec=spec,
+            context=context,
+            args=untrusted.parse(spec, packet.arguments),
+            arguments=packet.arguments,
+            args_digest=packet.args_digest,
+            requester=origin.requester,
+            proposal_id=approved.proposal_id,
+        )
+
+    async def _reauthorize(self, approved: ev.Approved, effect: Effect) -> None:
+        """Raises `PlacetError`: a denial with the rights of now, or `conflict` when the world has moved (B1)."""
+        assessment = await self._assess_again(approved, effect.spec, effect.context)
+        if assessment.decision.effect == "deny":
+            raise denial(assessment.decision)
+        if assessment.decision.effect != "allow":
+            raise PlacetError(ErrorCode.PERMISSION_DENIED, "The approvals no longer carry this call.")
+        fresh = assessment.packet(approved.origin.tenant, Preview(summary=""))
+        moved = drift(approved.packet, fresh)
+        if moved:
+            raise PlacetError(ErrorCode.CONFLICT, "What was approved is not what is there now.", diff=moved)
+        await self.assessor.check_rules(assessment, effect.context)
+
+    async def _assess_again(self, approved: ev.Approved, spec: ToolSpec, context: ToolContext) -> Assessment:
+        origin = approved.origin
+        person = await self.callers.person(origin.tenant, origin.requester)
+        around = Circumstances(
+            route=Route(origin.route),
+            channel=channel_of(origin),
+            stage="commit",
+            influence=Influence(authors=origin.authors),
+            approvers=await self._approvers(approved),
+        )
+        try:
+            return await self.assessor.assess(spec, context, person, approved.packet.arguments, around)
+        except PlacetError as error:
+            if error.code is ErrorCode.NOT_FOUND:
+                raise PlacetError(ErrorCode.CONFLICT, "What was approved is no longer there.") from error
+            raise
+
+    async def _approvers(self, approved: ev.Approved) -> tuple[Person, ...]:
+        tenant = approved.origin.tenant
+        return tuple([await self.callers.person(tenant, approval.by) for approval in approved.approvals])
+
+    async def _refuse(self, approved: ev.Approved, entry: Entry, error: PlacetError) -> Entry:
+        """The tool is gone since: nothing can be run, and nothing was."""
+        origin = approved.origin
+        event = ev.Failed(
+            key=approved.idempotency_key,
+            tool=approved.packet.tool,
+            tenant=origin.tenant,
+            requester=origin.requester,
+            proposal_id=approved.proposal_id,
+            run_id=origin.run_id,
+            call_id=origin.call_id,
+            request_id=origin.request_id,
+            code=error.code.value,
+            message=error.message,
+        )
+        return await self.ledger.append(origin.tenant, approved.idempotency_key, "failed", event, entry)
+
+    async def _report(self, approved: ev.Approved, entry: Entry) -> None:
+        origin, packet = approved.origin, approved.packet
+        mask = packet.obligations.mask
+        await self.audit.record(
+            origin.tenant,
+            "effect-finished",
+            action=packet.tool,
+            outcome=entry.state.value,
+            actor=origin.requester,
+            tool=packet.tool,
+            arguments=masked(packet.arguments, mask),
+            resource=packet.resource.model_dump() if packet.resource else None,
+            approvers=tuple(approval.by for approval in approved.approvals),
+            policy_revision=packet.policy_revision,
+            result=masked(entry.result, mask),
+            code=entry.code,
+            run_id=origin.run_id,
+            call_id=origin.call_id,
+            proposal_id=approved.proposal_id,
+            idempotency_key=approved.idempotency_key,
+            request_id=origin.request_id,
+        )

@@ -1,0 +1,154 @@
+"""Making an effect happen once: claim, look up, run, read back (G8, W9).
+
+The claim is a compare-and-set on the key, written before the handler runs. Killed after it, the next worker finds the
+claim and looks up whether the effect took place before it does anything else; what cannot be looked up is `unknown`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from placet.contracts import events as ev
+from placet.contracts.envelope import Event
+from placet.contracts.errors import ErrorCode, PlacetError
+from placet.contracts.tools import RetryClass
+from placet.observability import logs, metrics
+from placet.toolkit import ToolContext, ToolResult, ToolSpec
+from services.tool_executor.domain.ledger import Entry, State
+from services.tool_executor.handlers.assessment import within
+from services.tool_executor.ports import EffectLedger
+
+log = logs.get(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One effect to be made: the validated call, under its key."""
+
+    key: str
+    spec: ToolSpec
+    context: ToolContext
+    args: BaseModel
+    arguments: dict[str, Any]
+    args_digest: str
+    requester: str
+    proposal_id: str | None = None
+
+    def identity(self) -> dict[str, Any]:
+        """The fields that every event of this effect carries."""
+        return {
+            "key": self.key,
+            "tool": self.spec.name,
+            "tenant": self.context.tenant,
+            "requester": self.requester,
+            "proposal_id": self.proposal_id,
+            "run_id": self.context.run_id,
+            "call_id": self.context.call_id,
+            "request_id": self.context.request_id,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRunner:
+    ledger: EffectLedger
+    worker: str
+
+    async def run(self, effect: Effect, entry: Entry, *, last_attempt: bool = False) -> Entry:
+        """Bring the effect to its end and return the entry there.
+
+        Raises a retryable `PlacetError` when it is open and worth another try (the claim stays; the next try looks
+        up first), `LedgerRaceError` when another worker has the key. On the last attempt, open becomes `unknown`.
+        """
+        if entry.ended or entry.state is State.UNKNOWN:
+            return entry
+        if entry.state is State.EXECUTED:
+            return await self._read_back(effect, entry, entry.result or {})
+        if entry.state is State.NOT_EXECUTED:
+            entry = await self._claim(effect, entry)
+        else:
+            found = await self._look_up_or_block(effect, entry)
+            if found is not None:
+                return found
+        return await self._execute(effect, entry, last_attempt=last_attempt)
+
+    async def fail(self, effect: Effect, entry: Entry, error: PlacetError) -> Entry:
+        """Write down that nothing took effect, and why."""
+        code = error.code.value
+        event = ev.Failed(**effect.identity(), code=code, message=error.message, details=error.details)
+        return await self._append(effect, "failed", event, entry)
+
+    async def _claim(self, effect: Effect, entry: Entry) -> Entry:
+        event = ev.Claimed(
+            **effect.identity(),
+            args_digest=effect.args_digest,
+            arguments=effect.arguments,
+            approvers=effect.context.approvers,
+            worker=self.worker,
+        )
+        return await self._append(effect, "claimed", event, entry)
+
+    async def _look_up_or_block(self, effect: Effect, entry: Entry) -> Entry | None:
+        """After an earlier claim without an end. None: it did not take effect, and may be run under the same key."""
+        spec = effect.spec
+        if spec.hooks.lookup is None or spec.retry is RetryClass.NEVER:
+            return await self._unknown(effect, entry, "a worker ended between claim and outcome, and nothing tells")
+        result = await within(spec, spec.hooks.lookup(effect.context, effect.args))
+        return None if result is None else await self._executed(effect, entry, result, by_lookup=True)
+
+    async def _execute(self, effect: Effect, entry: Entry, *, last_attempt: bool) -> Entry:
+        try:
+            result = await within(effect.spec, effect.spec.handler(effect.context, effect.args))
+        except PlacetError as error:
+            if not error.retryable and error.code is not ErrorCode.OUTCOME_UNKNOWN:
+                return await self.fail(effect, entry, error)
+            return await self._after_open_end(effect, entry, error, last_attempt=last_attempt)
+        except Exception as error:
+            log.exception("tool failed", tool=effect.spec.name, key=effect.key)
+            problem = PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The tool failed unexpectedly.")
+            problem.__cause__ = error
+            return await self._after_open_end(effect, entry, problem, last_attempt=last_attempt)
+        if not isinstance(result, ToolResult):
+            problem = PlacetError(ErrorCode.INTERNAL, "A write may not hand over to another tool.")
+            return await self.fail(effect, entry, problem)
+        return await self._executed(effect, entry, result)
+
+    async def _after_open_end(self, effect: Effect, entry: Entry, error: PlacetError, *, last_attempt: bool) -> Entry:
+        """The handler ended without saying whether it took effect: ask, and if nobody knows, try again later."""
+        settled = await self._look_up_or_block(effect, entry)
+        if settled is not None:
+            return settled
+        if last_attempt:
+            return await self._unknown(effect, entry, f"gave up after repeated tries: {error.code.value}")
+        raise error if error.retryable else PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, error.message)
+
+    async def _executed(self, effect: Effect, entry: Entry, result: ToolResult, *, by_lookup: bool = False) -> Entry:
+        event = ev.Executed(**effect.identity(), result=result.data, found_by_lookup=by_lookup)
+        entry = await self._append(effect, "executed", event, entry)
+        return await self._read_back(effect, entry, result.data)
+
+    async def _read_back(self, effect: Effect, entry: Entry, data: dict[str, Any]) -> Entry:
+        spec, result = effect.spec, ToolResult(data)
+        if spec.hooks.verify:
+            verification = await within(spec, spec.hooks.verify(effect.context, effect.args, result))
+            if not verification.ok:
+                plan = (
+                    await spec.hooks.compensate(effect.context, effect.args, result) if spec.hooks.compensate else None
+                )
+                failed = ev.VerificationFailed(
+                    **effect.identity(),
+                    result=data,
+                    observed=verification.observed,
+                    rollback={"tool": plan.tool, "arguments": plan.arguments} if plan else None,
+                )
+                return await self._append(effect, "verification-failed", failed, entry)
+        return await self._append(effect, "verified", ev.Verified(**effect.identity(), result=data), entry)
+
+    async def _unknown(self, effect: Effect, entry: Entry, reason: str) -> Entry:
+        return await self._append(effect, "unknown", ev.Unknown(**effect.identity(), reason=reason), entry)
+
+    async def _append(self, effect: Effect, name: str, event: Event, entry: Entry) -> Entry:
+        metrics.EFFECTS.labels(effect.spec.name, name).inc()
+        return await self.ledger.append(effect.context.tenant, effect.key, name, event, entry)

@@ -1,0 +1,346 @@
+"""`execute-tool`: the full order of one governed call (T3).
+
+grant → known tool → route and manifest → identity fields stripped → schema → budget → resource and version → policy
+with the directory of now → business rules → allow | deny | proposal → ledger → run → read back → audit → reply.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from placet.audit.trail import AuditTrail
+from placet.contracts.approvals import ProposeAction
+from placet.contracts.digests import derived_id, digest, idempotency_key
+from placet.contracts.envelope import now
+from placet.contracts.errors import ErrorCode, PlacetError
+from placet.contracts.execution import DecisionNote, ExecuteTool, ProposalNote, ToolReply
+from placet.contracts.policy import BudgetFacts, Influence, Meter
+from placet.contracts.proposals import Origin
+from placet.messaging.rpc import Call
+from placet.observability import metrics
+from placet.toolkit import HandOver, ToolContext, ToolResult, ToolSpec
+from placet.toolkit.registry import ToolRegistry
+from services.tool_executor.domain.arguments import Stripped, strip_identity
+from services.tool_executor.domain.facts import Circumstances, actor_of
+from services.tool_executor.domain.ledger import Entry
+from services.tool_executor.domain.masking import masked
+from services.tool_executor.errors import denial, tool_not_allowed
+from services.tool_executor.handlers.assessment import Assessment, Assessor, within
+from services.tool_executor.handlers.effects import Effect, EffectRunner
+from services.tool_executor.handlers.identity import Caller, Callers
+from services.tool_executor.handlers.offer import Offer
+from services.tool_executor.ports import Approvals, EffectLedger, LedgerRaceError, RunCounters
+
+_MAX_HANDOVERS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """What one run may use: tool calls, and money in the policy's house currency."""
+
+    tool_calls: int
+    spend: float
+
+
+@dataclass(frozen=True, slots=True)
+class Governed:
+    """One call on its way through: who, what, and what was taken out of it."""
+
+    caller: Caller
+    command: ExecuteTool
+    spec: ToolSpec
+    stripped: Stripped
+    context: ToolContext
+    around: Circumstances
+
+    @property
+    def tenant(self) -> str:
+        return self.caller.grant.tenant
+
+    @property
+    def origin(self) -> Origin:
+        command, grant = self.command, self.caller.grant
+        return Origin(
+            tenant=grant.tenant,
+            requester=grant.actor,
+            run_id=grant.run_id,
+            call_id=command.call_id,
+            route=command.route.value,
+            conversation_id=command.conversation_id,
+            intent=command.intent,
+            lineage=command.lineage,
+            authors=command.authors,
+            request_id=self.context.request_id,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalls:
+    callers: Callers
+    registry: ToolRegistry
+    offer: Offer
+    assessor: Assessor
+    effects: EffectRunner
+    ledger: EffectLedger
+    approvals: Approvals
+    counters: RunCounters
+    audit: AuditTrail
+    limits: RunLimits
+
+    async def on_execute(self, call: Call, command: ExecuteTool) -> ToolReply:
+        caller = await self.callers.of(command.grant, call.tenant)
+        try:
+            reply = await self._admit(call, caller, command)
+        except PlacetError as error:
+            metrics.TOOL_CALLS.labels(self._label(command.tool), error.code.value).inc()
+            raise
+        metrics.TOOL_CALLS.labels(reply.tool, reply.status).inc()
+        return reply
+
+    async def _admit(self, call: Call, caller: Caller, command: ExecuteTool) -> ToolReply:
+        spec = self.registry.get(command.tool)
+        offered = await self.offer.of(caller, command.route)
+        if spec is None or spec.name not in offered:
+            error = tool_not_allowed()
+            if not caller.person.active:
+                error = PlacetError(ErrorCode.PERMISSION_DENIED, "You may not do this.")
+            await self._refused(caller, command, error, note=f"not offered on route {command.route.value}")
+            raise error
+        governed = self._governed(call, caller, command, spec, strip_identity(command.args))
+        if governed.stripped.removed:
+            await self.audit.security_event(
+                governed.tenant,
+                "identity_in_arguments",
+                **self._who(caller, command),
+                note=", ".join(governed.stripped.removed),
+            )
+        governed = replace(governed, around=replace(governed.around, budget=await self._budget(caller)))
+        return await self._govern(governed, _MAX_HANDOVERS)
+
+    async def _govern(self, governed: Governed, handovers: int) -> ToolReply:
+        person, spec, context = governed.caller.person, governed.spec, governed.context
+        assessment: Assessment | None = None
+        try:
+            assessment = await self.assessor.assess(spec, context, person, governed.stripped.arguments, governed.around)
+            if assessment.decision.effect == "deny":
+                raise denial(assessment.decision)
+            await self.assessor.check_rules(assessment, context)
+        except PlacetError as error:
+            await self._refused(governed.caller, governed.command, error, assessment=assessment, spec=spec)
+            raise
+        self.offer.saw_revision(assessment.decision.policy_revision)
+        if assessment.decision.effect == "require_approval":
+            return await self._propose(governed, assessment)
+        if spec.writes:
+            return await self._write(governed, assessment)
+        return await self._read(governed, assessment, handovers)
+
+    async def _read(self, governed: Governed, assessment: Assessment, handovers: int) -> ToolReply:
+        try:
+            result = await within(governed.spec, governed.spec.handler(governed.context, assessment.args))
+        except PlacetError as error:
+            await self._refused(governed.caller, governed.command, error, assessment=assessment, spec=governed.spec)
+            raise
+        if isinstance(result, HandOver):
+            return await self._hand_over(governed, result, handovers)
+        await self._finished(governed, assessment, result.data)
+        return _reply(governed, assessment, result)
+
+    async def _hand_over(self, governed: Governed, handover: HandOver, handovers: int) -> ToolReply:
+        spec = self.registry.get(handover.tool)
+        offered = await self.offer.of(governed.caller, governed.command.route)
+        if spec is None or handovers < 1 or spec.name not in offered:
+            error = tool_not_allowed()
+            await self._refused(governed.caller, governed.command, error, note=f"hand-over to {handover.tool}")
+            raise error
+        next_ = replace(governed, spec=spec, stripped=Stripped(handover.args, governed.stripped.removed))
+        return await self._govern(next_, handovers - 1)
+
+    async def _write(self, governed: Governed, assessment: Assessment) -> ToolReply:
+        """A write that policy lets run at once; its key comes from the call, so a repeated call is the same effect."""
+        effect = _effect(governed, assessment, occasion=f"{governed.context.run_id or ''}:{governed.command.call_id}")
+        entry = await self.ledger.load(governed.tenant, effect.key)
+        repeated = entry.last_seq > 0
+        try:
+            entry = await self.effects.run(effect, entry)
+        except LedgerRaceError as error:
+            raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "This call is being executed already.") from error
+        try:
+            data = entry.answer()
+        except PlacetError as error:
+            await self._refused(governed.caller, governed.command, error, assessment=assessment, spec=governed.spec)
+            raise
+        await self._finished(governed, assessment, data, entry=entry, key=effect.key)
+        return _reply(governed, assessment, ToolResult(data), key=effect.key, repeated=repeated)
+
+    async def _propose(self, governed: Governed, assessment: Assessment) -> ToolReply:
+        """Put the call before people. The proposal's id comes from the call: asking twice is one proposal."""
+        preview = await self.assessor.preview(assessment, governed.context)
+        packet = assessment.packet(governed.tenant, preview)
+        origin = governed.origin
+        proposal_id = derived_id("prop", origin.tenant, origin.requester, origin.run_id or "", origin.call_id)
+        key = _key(governed, assessment, occasion=proposal_id)
+        view = await self.approvals.propose(
+            ProposeAction(proposal_id=proposal_id, idempotency_key=key, origin=origin, packet=packet)
+        )
+        await self._record(governed, assessment, "tool-decided", "require_approval", proposal_id=proposal_id)
+        note = ProposalNote(
+            proposal_id=proposal_id,
+            tool=view.tool,
+            title=view.title,
+            risk=view.risk,
+            expires_at=view.expires_at.isoformat(),
+        )
+        return _reply(governed, assessment, None, key=key).model_copy(update={"proposal": note})
+
+    def _governed(
+        self, call: Call, caller: Caller, command: ExecuteTool, spec: ToolSpec, stripped: Stripped
+    ) -> Governed:
+        grant = caller.grant
+        context = ToolContext(
+            actor=actor_of(caller.person),
+            call_id=command.call_id,
+            request_id=call.context.request_id,
+            now=now(),
+            run_id=grant.run_id,
+        )
+        influence = Influence(authors=command.authors, untrusted_documents=command.untrusted_documents)
+        around = Circumstances(route=command.route, channel=caller.channel, influence=influence)
+        return Governed(caller, command, spec, stripped, context, around)
+
+    async def _budget(self, caller: Caller) -> BudgetFacts | None:
+        run_id = caller.grant.run_id
+        if run_id is None:
+            return None
+        used = await self.counters.take_call(caller.grant.tenant, run_id)
+        return BudgetFacts(
+            tool_calls=Meter(used=used, limit=self.limits.tool_calls), spend=Meter(used=0, limit=self.limits.spend)
+        )
+
+    async def _finished(
+        self,
+        governed: Governed,
+        assessment: Assessment,
+        data: dict[str, Any],
+        *,
+        entry: Entry | None = None,
+        key: str | None = None,
+    ) -> None:
+        result = masked(data, assessment.decision.obligations.mask) if governed.spec.writes else None
+        outcome = entry.state.value if entry else "ok"
+        await self._record(governed, assessment, "tool-finished", outcome, result=result, idempotency_key=key)
+
+    async def _record(self, governed: Governed, assessment: Assessment, name: str, outcome: str, **fields: Any) -> None:
+        await self.audit.record(
+            governed.tenant,
+            name,
+            action=governed.spec.name,
+            outcome=outcome,
+            **self._who(governed.caller, governed.command),
+            **_what(assessment),
+            **fields,
+        )
+
+    async def _refused(
+        self,
+        caller: Caller,
+        command: ExecuteTool,
+        error: PlacetError,
+        *,
+        assessment: Assessment | None = None,
+        spec: ToolSpec | None = None,
+        note: str | None = None,
+    ) -> None:
+        """Denials are audited inside, however alike they look outside (I3)."""
+        name = spec.name if spec else self._label(command.tool)
+        await self.audit.record(
+            caller.grant.tenant,
+            "access-denied" if error.code in _DENIED else "tool-finished",
+            action=name,
+            outcome="refused",
+            code=error.code.value,
+            note=note,
+            **self._who(caller, command),
+            **(_what(assessment) if assessment else {"tool": name}),
+        )
+
+    def _label(self, tool: str) -> str:
+        """A tool name fit for a record or a metric: an invented one is not repeated."""
+        return tool if self.registry.get(tool) else "unknown_tool"
+
+    @staticmethod
+    def _who(caller: Caller, command: ExecuteTool) -> dict[str, Any]:
+        return {
+            "actor": caller.person.id,
+            "roles": caller.person.roles,
+            "run_id": caller.grant.run_id,
+            "call_id": command.call_id,
+        }
+
+
+_DENIED = (ErrorCode.TOOL_NOT_ALLOWED, ErrorCode.PERMISSION_DENIED, ErrorCode.NOT_FOUND)
+
+
+def _what(assessment: Assessment) -> dict[str, Any]:
+    """The decided call, for the record: complete enough to be replayed, personal fields masked."""
+    decision, mask = assessment.decision, assessment.decision.obligations.mask
+    resource = assessment.decision_input.resource
+    return {
+        "tool": assessment.spec.name,
+        "arguments": masked(assessment.arguments, mask),
+        "resource": {"type": resource.type, "id": resource.id, "version": resource.properties.get("version")},
+        "decision": decision.model_dump(mode="json"),
+        "decision_input": masked(assessment.decision_input.model_dump(mode="json"), mask),
+        "policy_revision": decision.policy_revision,
+    }
+
+
+def _key(governed: Governed, assessment: Assessment, *, occasion: str) -> str:
+    return idempotency_key(
+        tenant=governed.tenant,
+        tool=governed.spec.name,
+        target=assessment.resource.id if assessment.resource else "",
+        args_digest=digest(assessment.arguments),
+        occasion=occasion,
+    )
+
+
+def _effect(governed: Governed, assessment: Assessment, *, occasion: str) -> Effect:
+    key = _key(governed, assessment, occasion=occasion)
+    return Effect(
+        key=key,
+        spec=governed.spec,
+        context=replace(governed.context, idempotency_key=key),
+        args=assessment.args,
+        arguments=assessment.arguments,
+        args_digest=digest(assessment.arguments),
+        requester=governed.caller.person.id,
+    )
+
+
+def _reply(
+    governed: Governed,
+    assessment: Assessment,
+    result: ToolResult | None,
+    *,
+    key: str | None = None,
+    repeated: bool = False,
+) -> ToolReply:
+    decision = assessment.decision
+    return ToolReply(
+        call_id=governed.command.call_id,
+        tool=governed.spec.name,
+        status="ok" if result else "waiting_for_human",
+        result=masked(result.data, decision.obligations.mask) if result else None,
+        evidence=result.evidence if result else (),
+        decision=DecisionNote(
+            effect=decision.effect,
+            risk=decision.risk,
+            policy_revision=decision.policy_revision,
+            reasons=decision.reasons,
+        ),
+        stripped=governed.stripped.removed,
+        idempotency_key=key,
+        repeated=repeated,
+    )

@@ -1,0 +1,56 @@
+"""A person says what became of an effect nobody could look up (G8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from placet.audit.trail import AuditTrail
+from placet.contracts import events as ev
+from placet.contracts.errors import ErrorCode, PlacetError, not_found
+from placet.contracts.execution import EffectState, SettleEffect
+from placet.identity.grants import Purpose
+from placet.messaging.rpc import Call
+from services.tool_executor.domain.ledger import State
+from services.tool_executor.handlers.identity import Callers
+from services.tool_executor.ports import EffectLedger, LedgerRaceError
+
+
+@dataclass(frozen=True, slots=True)
+class Settlements:
+    callers: Callers
+    ledger: EffectLedger
+    audit: AuditTrail
+
+    async def on_settle(self, call: Call, command: SettleEffect) -> EffectState:
+        caller = await self.callers.of(command.grant, call.tenant, purpose=Purpose.REQUEST)
+        answer = await self.callers.duty(caller, "effects.settle")
+        who = {"actor": caller.person.id, "roles": caller.person.roles, "idempotency_key": command.key}
+        if not answer.allowed:
+            code = ErrorCode.PERMISSION_DENIED.value
+            await self.audit.record(
+                call.tenant, "access-denied", action="effects.settle", outcome="refused", code=code, **who
+            )
+            raise PlacetError(ErrorCode.PERMISSION_DENIED, "You may not settle effects.")
+        entry = await self.ledger.load(call.tenant, command.key)
+        unknown = entry.effect
+        if not isinstance(unknown, ev.Unknown):
+            if entry.state is State.NOT_EXECUTED:
+                raise not_found()
+            raise PlacetError(ErrorCode.CONFLICT, f"This effect is {entry.state.value}; there is nothing to settle.")
+        name, event = _settled(unknown, command, caller.person.id)
+        try:
+            entry = await self.ledger.append(call.tenant, command.key, name, event, entry)
+        except LedgerRaceError as error:
+            raise PlacetError(ErrorCode.ALREADY_DECIDED, "Somebody has settled this effect just now.") from error
+        await self.audit.record(
+            call.tenant, "effect-finished", action="effects.settle", outcome=command.outcome, note=command.note, **who
+        )
+        return EffectState(key=command.key, state=entry.state.value, tool=unknown.tool, result=entry.result)
+
+
+def _settled(unknown: ev.Unknown, command: SettleEffect, by: str) -> tuple[str, ev.Executed | ev.Failed]:
+    common: dict[str, Any] = unknown.model_dump(exclude={"reason"})
+    if command.outcome == "executed":
+        return "executed", ev.Executed(**common, result={"settled": "executed", "note": command.note}, settled_by=by)
+    return "failed", ev.Failed(**common, code="not_executed", message=command.note, settled_by=by)

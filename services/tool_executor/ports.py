@@ -1,0 +1,60 @@
+"""What the executor needs of the outside, by role."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from placet.contracts.approvals import ProposeAction
+from placet.contracts.envelope import Event
+from placet.contracts.execution import Citation, DocumentPage, DocumentView, SourceSlice
+from placet.contracts.policy import KnowledgeScope
+from placet.contracts.proposals import ProposalView
+from services.tool_executor.domain.ledger import Entry
+
+
+class LedgerRaceError(Exception):
+    """Another worker has written to this key since it was read."""
+
+
+class EffectLedger(Protocol):
+    """Every effect, by its idempotency key."""
+
+    async def load(self, tenant: str, key: str) -> Entry: ...
+
+    async def append(self, tenant: str, key: str, name: str, event: Event, entry: Entry) -> Entry:
+        """Append after what `entry` has seen; returns the new state. Raises `LedgerRaceError`."""
+        ...
+
+
+class Approvals(Protocol):
+    async def propose(self, command: ProposeAction) -> ProposalView: ...
+
+
+class RunCounters(Protocol):
+    async def take_call(self, tenant: str, run_id: str) -> int:
+        """Count one more tool call of a run, race-safe; returns how many there were before it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRight:
+    """What a reader of documents may see. `unpublished`: drafts and archived versions, too."""
+
+    scope: KnowledgeScope
+    unpublished: bool
+
+
+class Documents(Protocol):
+    """Documents under the scope of this moment. Absent and forbidden both raise `not_found`."""
+
+    async def page(self, tenant: str, right: DocumentRight, cursor: str | None, limit: int) -> DocumentPage: ...
+
+    async def one(self, tenant: str, right: DocumentRight, document_id: str) -> DocumentView: ...
+
+    async def source(
+        self, tenant: str, right: DocumentRight, document_id: str, version: int | None, offset: int, limit: int
+    ) -> SourceSlice: ...
+
+    async def citations(self, tenant: str, scope: KnowledgeScope, chunk_ids: Sequence[str]) -> Sequence[Citation]: ...

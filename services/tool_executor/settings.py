@@ -1,0 +1,33 @@
+"""Settings of the tool-executor: the only place where it reads the environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """All variables start with `PLACET_`. `pack_settings` is handed to the packs as it is (JSON object)."""
+
+    model_config = SettingsConfigDict(env_prefix="PLACET_", extra="ignore")
+
+    nats_url: str
+    nats_seed: str = ""
+    nats_seed_file: Path | None = None
+    health_port: int = 0
+    log_level: str = "INFO"
+    database_url: str
+    policy_engine: Literal["auto", "opa", "embedded"] = "auto"
+    policy_dir: Path = Path("policies")
+    opa_url: str = "http://127.0.0.1:8181"
+    grant_public_file: Path
+    approval_public_file: Path
+    effect_signing_key_file: Path
+    tool_executor_concurrency: int = 128
+    tool_executor_effect_concurrency: int = 32
+    # Limits of one run; policy compares.
+    tool_executor_run_tool_calls: int = 12
+    tool_executor_run_spend: float = 5000
+    pack_settings: dict[str, str] = {}
