@@ -36,13 +36,15 @@ ordinary_agreement := entry.agreement if {
 	not tables.agreements[tables.risks[risk].agreement].asks
 } else := tables.risks[risk].agreement
 
-# A write that would run at once, but rests on text nobody vouches for, waits for a person.
+# A write that would run at once, but may rest on text nobody vouches for, waits for a person.
 influenced if {
 	tables.limits.influence.gate == true
 	writes
 	not tables.agreements[ordinary_agreement].asks
-	count(input.context.influence.untrusted_documents) > 0
+	not vouched_for
 }
+
+vouched_for if input.context.influence.untrusted_documents == []
 
 gated_read if {
 	tables.limits.sensitive_read.gate == true

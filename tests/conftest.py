@@ -11,6 +11,7 @@ import pytest
 
 from placet.messaging.connection import Bus
 from placet.testkit.nats import NatsRig
+from placet.testkit.postgres import PostgresRig
 from placet.testkit.requirements import MissingError, opa_or_reason
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,6 +44,20 @@ async def _rig() -> AsyncIterator[NatsRig]:
     rig = NatsRig(directory)
     try:
         await rig.start()
+        yield rig
+    finally:
+        await rig.close()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+async def postgres_rig(root: Path) -> AsyncIterator[PostgresRig]:
+    """The session's database with the demo world. Tests share it: they write only below tenants of their own."""
+    directory = Path(tempfile.mkdtemp(prefix="placet-pg-"))
+    rig = PostgresRig(directory)
+    try:
+        await rig.start()
+        await rig.seed(root / "seeds")
         yield rig
     finally:
         await rig.close()

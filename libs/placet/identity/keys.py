@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+from joserfc.errors import JoseError
 from joserfc.jwk import KeySet, OKPKey
 
 
@@ -41,8 +42,13 @@ def write_secret(path: Path, text: str) -> None:
 
 def read(path: Path) -> OKPKey:
     """Read a JWK file. Raises `FileNotFoundError`, or `ValueError` when it is not an Ed25519 key."""
-    key = OKPKey.import_key(json.loads(path.read_text(encoding="utf-8")))
-    key.ensure_kid()
+    try:
+        key = OKPKey.import_key(json.loads(path.read_text(encoding="utf-8")))
+        key.ensure_kid()
+    except (JoseError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} holds no Ed25519 key") from error
+    if key.curve_name != "Ed25519":
+        raise ValueError(f"{path} holds a key for another curve")
     return key
 
 

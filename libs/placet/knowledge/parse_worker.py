@@ -51,8 +51,8 @@ def main(filename: str, memory_bytes: int, cpu_s: int) -> None:
         answer = {"error": refused.reason, "detail": refused.detail}
     except MemoryError:
         answer = {"error": "memory_limit", "detail": "Reading the file needs too much memory."}
-    except RecursionError:
-        answer = {"error": "corrupt", "detail": "The file is nested too deeply."}
+    except Exception:  # noqa: BLE001 (native parsers raise whatever a broken file brings them to)
+        answer = {"error": "corrupt", "detail": "The file cannot be read: it is damaged or nested too deeply."}
     sys.stdout.write(json.dumps(answer, ensure_ascii=True))
 
 

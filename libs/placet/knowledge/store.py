@@ -53,10 +53,13 @@ class KnowledgeStore:
         return await self._search.resolve(scope, chunk_ids)
 
     async def get_document(
-        self, scope: KnowledgeScope, document_id: str, *, include_unpublished: bool = False
+        self, scope: KnowledgeScope, document_id: str, version: int | None = None, *, include_unpublished: bool = False
     ) -> DocumentInfo:
-        """Metadata. `include_unpublished` also finds documents that were never published; who may is policy's say."""
-        info, _ = await catalogue.one(self._database, scope, document_id, unpublished=include_unpublished)
+        """Metadata with those of `version` (default: published, else newest). Raises NotFound.
+
+        `include_unpublished` finds drafts and archived versions too; who may see them is policy's say.
+        """
+        info, _ = await catalogue.one(self._database, scope, document_id, version, unpublished=include_unpublished)
         return info
 
     async def list_documents(

@@ -17,3 +17,6 @@ PROPOSALS = Counter("placet_proposals_total", "Completed proposals", ["finish_re
 SECURITY_EVENTS = Counter("placet_security_events_total", "Security events raised", ["kind"])
 SSE_CLIENTS = Gauge("placet_sse_clients", "Connected event-stream clients")
 RUNS = Counter("placet_runs_total", "Completed runs", ["finish_reason"])
+HTTP_SECONDS = Histogram(
+    "placet_http_seconds", "Time to the first byte of an answer", ["method", "route", "status"], buckets=_SECONDS
+)

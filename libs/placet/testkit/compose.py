@@ -14,6 +14,7 @@ import yaml
 
 from placet.testkit.ports import free_port
 
+SERVICES = ("gateway", "agent", "tool-executor", "approval", "memory")
 LOG_LINES = 60
 
 
@@ -70,6 +71,15 @@ class Project:
         """The compose file with every variable and default filled in."""
         document: dict[str, Any] = yaml.safe_load(self.compose("config"))
         return document
+
+    def healthy(self) -> bool:
+        """Whether every one of the five services is healthy by its own health check."""
+        for service in SERVICES:
+            container = self.compose("ps", "--quiet", service).strip()
+            state = ["docker", "inspect", "--format", "{{.State.Health.Status}}", container]
+            if not container or run(state, self._environment).strip() != "healthy":
+                return False
+        return True
 
     def up(self) -> None:
         self.compose("up", "--detach", "--no-build")

@@ -79,6 +79,9 @@ class House:
         for name, value in (described.get("environment") or {}).items():
             if value is not None:
                 container.with_env(name, str(value))
+        for entry in described.get("tmpfs") or []:
+            path, _, options = entry.partition(":")
+            container.with_tmpfs_mount(path, options or None)
         if command := described.get("command"):
             container.with_command(command)
         if ports:
@@ -102,7 +105,7 @@ class House:
             "cap_drop": described.get("cap_drop"),
             "security_opt": described.get("security_opt"),
             "user": described.get("user"),
-            "tmpfs": dict(_split(entry) for entry in described.get("tmpfs") or []),
+            "healthcheck": _healthcheck(described.get("healthcheck") or {}),
             "mounts": mounts,
         }
 
@@ -123,9 +126,14 @@ class House:
         return docker.types.Mount(path, self._compose["secrets"][source]["file"], type="bind", read_only=True)
 
 
-def _split(tmpfs: str) -> tuple[str, str]:
-    path, _, options = tmpfs.partition(":")
-    return path, options
+def _healthcheck(described: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The engine counts in nanoseconds; the compose tool prints whole seconds (`5s`). None: what the image says."""
+    if described.get("disable"):
+        return {"test": ["NONE"]}
+    if not described:
+        return None
+    nanoseconds = {name: int(described[name].removesuffix("s")) * 10**9 for name in ("interval", "timeout")}
+    return {"test": described["test"], "retries": described["retries"], **nanoseconds}
 
 
 def log_of(container: DockerContainer) -> str:

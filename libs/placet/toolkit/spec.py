@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,7 +70,9 @@ class ToolSpec:
             raise ValueError(f"{self.name}: a write needs an idempotency key")
         if writes and self.retry is RetryClass.SAFE:
             raise ValueError(f"{self.name}: a write is not safe to repeat blindly")
-        if self.timeout_s <= 0:
+        if self.retry is RetryClass.KEYED and self.hooks.lookup is None:
+            raise ValueError(f"{self.name}: a call repeated by key needs a lookup of that key")
+        if not 0 < self.timeout_s < math.inf:
             raise ValueError(f"{self.name}: a tool has a timeout")
 
     @property

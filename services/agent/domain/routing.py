@@ -33,6 +33,12 @@ def _is_action(question: str) -> bool:
     return any(signals.is_request(question, about) for about in signals.ACTIONS.values())
 
 
+def _is_manipulation(question: str) -> bool:
+    if signals.MANIPULATION.search(question):
+        return True
+    return signals.UNAPPROVED.search(question) is not None and _is_action(question)
+
+
 def _is_consent(question: str) -> bool:
     return signals.claims_consent(question) and not _is_action(question) and not question.rstrip().endswith(("?", "？"))
 
@@ -49,7 +55,7 @@ def _is_query(question: str) -> bool:
 
 
 _RULES: tuple[tuple[str, Callable[[str], bool], Route], ...] = (
-    ("manipulation", lambda question: signals.MANIPULATION.search(question) is not None, Route.REFUSE),
+    ("manipulation", _is_manipulation, Route.REFUSE),
     ("greeting", lambda question: signals.GREETING.match(question) is not None, Route.DIRECT),
     ("action", _is_action, Route.BUSINESS_ACTION),
     ("consent", _is_consent, Route.DIRECT),

@@ -31,15 +31,21 @@ CONSENT = _any(
 # Asks to be freed from policy, approval or role; also what a document must never talk a reader into.
 MANIPULATION = _any(
     r"\b(?:ignore|disregard|forget|override)\b.{0,30}\b(?:instructions?|rules?|polic(?:y|ies)|prompts?|guardrails?)\b",
-    r"\b(?:bypass|skip|circumvent|disable|turn off|get around|without)\b.{0,25}\b(?:approvals?|polic(?:y|ies)|checks?|controls?|audit)\b",
+    r"\b(?:bypass|skip|circumvent|disable|turn off|get around)\b.{0,25}"
+    r"\b(?:approvals?|polic(?:y|ies)|checks?|controls?|audit)\b",
     r"\b(?:administrator|admin|developer|god|root|debug) mode\b",
     r"\b(?:pretend|act) (?:to be|as|that you are)\b.{0,20}\b(?:admin\w*|approver|finance|dave|system|root)\b",
     r"\b(?:reveal|show|print|dump|give)\b.{0,20}\b(?:system prompt|passwords?|secrets?|api keys?|credentials)\b",
     r"(?:忽略|无视|忘记).{0,10}(?:指令|规则|提示|制度|要求)",
-    r"(?:绕过|跳过|规避|关闭|免去|不经|不用|无需).{0,8}(?:审批|批准|策略|权限|检查|审计|确认)",
+    r"(?:绕过|跳过|规避|关闭|免去).{0,8}(?:审批|批准|策略|权限|检查|审计|确认)",
     r"(?:管理员|开发者|调试)模式",
     r"(?:假装|扮演|冒充).{0,10}(?:管理员|审批人|财务|系统)",
     r"(?:泄露|告诉我|显示|输出).{0,8}(?:系统提示词?|密码|密钥|口令)",
+)
+
+# Harmless in a question about the rules, not in a request for an action.
+UNAPPROVED = _any(
+    r"\bwithout\b.{0,25}\b(?:approvals?|asking|confirmation|checks?)\b", "(?:不经|不用|无需|不需要).{0,8}(?:审批|批准|确认|检查)"
 )
 
 REFUND = _any(r"\brefund(?:s|ed|ing)?\b", r"\b(?:money|pay|paid) back\b", r"\breimburse customer\b", "退款", "退钱", "退还")
@@ -61,7 +67,7 @@ _IMPERATIVE = _any(
     r"\b(?:i|we)(?:'d| would)? (?:want|like|need|wish)\b",
     r"\bneeds? (?:a refund|to be (?:refunded|cancell?ed))\b",
     r"^\W*(?:请|麻烦|帮|给|把|将|为|对|我要|我想|需要|申请|立即|马上|现在|新建|创建|提交|开|建|取消|退款|备注|添加|加)",
-    r"(?:请|帮我|帮忙|麻烦|给我|我要|我想|需要)",
+    r"(?:请|帮我|帮忙|麻烦|给我|我要|我想|需要|要求?(?:退款|退钱|取消))",
 )
 _ASKS_ABOUT = _any(
     r"^\W*(?:what|how|when|where|which|who|why|is|are|was|were|does|do|did|has|have|show|list|find|check|look up|tell me)\b",

@@ -78,7 +78,7 @@ class Decisions:
         except PlacetError as error:
             await self._audit(grant, person, command, outcome="refused", code=error.code.value)
             raise
-        await self._audit(grant, person, command, outcome=command.decision.value, digest=state.packet.digest)
+        await self._audit(grant, person, command, outcome=command.decision.value, state=state)
         return _result(state)
 
     async def on_withdraw(self, call: Call, command: WithdrawProposal) -> DecisionResult:
@@ -150,8 +150,9 @@ class Decisions:
         *,
         outcome: str,
         code: str | None = None,
-        digest: str | None = None,
+        state: Proposal | None = None,
     ) -> None:
+        """Recorded with the run it belongs to, so that a run's trail shows who agreed to what digest."""
         await self.audit.record(
             grant.tenant,
             "proposal-decided",
@@ -161,7 +162,8 @@ class Decisions:
             roles=person.roles,
             proposal_id=command.proposal_id,
             code=code,
-            note=digest,
+            run_id=state.origin.run_id if state else None,
+            note=state.packet.digest if state else None,
         )
 
 

@@ -47,18 +47,36 @@ class Progress:
     def __init__(self, after: int) -> None:
         self.seq = after
         self.position = 0
+        self._known = 0
 
-    def judge(self, seen: RunSeen) -> Arrival:
+    @property
+    def behind(self) -> bool:
+        """Whether an event is known to exist that could not be given yet."""
+        return self.seq < self._known
+
+    def judge_live(self, seen: RunSeen) -> Arrival:
         """`AHEAD` means that events in between were missed and are to be read from the stream first."""
         if seen.seq <= self.seq:
             return Arrival.SEEN
-        return Arrival.NEXT if seen.seq == self.seq + 1 else Arrival.AHEAD
+        self._known = max(self._known, seen.seq)
+        if seen.seq > self.seq + 1:
+            return Arrival.AHEAD
+        self._given(seen)
+        return Arrival.NEXT
 
-    def given(self, seen: RunSeen) -> None:
-        self.seq = seen.seq
+    def judge_stored(self, seen: RunSeen) -> Arrival:
+        """Events read from the stream come in order, so there is never anything in between."""
         self.position = max(self.position, seen.position)
+        if seen.seq <= self.seq:
+            return Arrival.SEEN
+        self._given(seen)
+        return Arrival.NEXT
 
     def settle_start(self, last_stored: int) -> None:
         """A client that claims to have seen more than there is has an id of something else: from the start."""
-        if self.seq > last_stored:
+        if self.position == 0 and self.seq > last_stored:
             self.seq = 0
+
+    def _given(self, seen: RunSeen) -> None:
+        self.seq = seen.seq
+        self.position = max(self.position, seen.position)

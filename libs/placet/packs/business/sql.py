@@ -123,11 +123,11 @@ def _bounded(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Rows:
 
 def _cell(value: Any) -> Cell:
     if isinstance(value, Decimal):
-        return as_number(value) if abs(value) <= MAX_EXACT else str(value)
+        return as_number(value) if value.is_finite() and abs(value) <= MAX_EXACT else str(value)
     if isinstance(value, int) and abs(value) > MAX_EXACT:
         return str(value)
-    if isinstance(value, datetime):
-        return (value.astimezone(UTC) if value.tzinfo else value).isoformat()
+    if isinstance(value, datetime) and value.tzinfo:
+        value = value.astimezone(UTC)
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, list):

@@ -1,0 +1,138 @@
+"""Who asked what, and the state of a run as its own events tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from placet.contracts.runs import RunEvent
+from services.agent.domain.language import Language, language_of
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run. `grant` is the signed permission to act for `owner` in this run, checked before this value is made."""
+
+    tenant: str
+    run_id: str
+    owner: str
+    conversation_id: str
+    question: str
+    grant: str
+    request_id: str
+
+    @property
+    def language(self) -> Language:
+        return language_of(self.question)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """The fold of a run's events. `last_seq` is the stream sequence that the next event must follow.
+
+    `waiting` maps a proposal to its call until the run is resumed; `streamed` is the text of all deltas so far.
+    """
+
+    seq: int = 0
+    last_seq: int = 0
+    owner: str | None = None
+    conversation_id: str = ""
+    started_at: str = ""
+    epoch: int = 0
+    routed: bool = False
+    proposed: frozenset[str] = frozenset()
+    settled: frozenset[str] = frozenset()
+    announced: frozenset[str] = frozenset()
+    resumed: frozenset[str] = frozenset()
+    streamed: str = ""
+    finish_reason: str | None = None
+    node: str = ""
+
+    @property
+    def started(self) -> bool:
+        return self.seq > 0
+
+    @property
+    def completed(self) -> bool:
+        return self.finish_reason is not None
+
+    @property
+    def waiting(self) -> frozenset[str]:
+        """Proposals on which the run waits."""
+        return self.announced - self.resumed
+
+    def has(self, name: str, data: Mapping[str, Any]) -> bool:
+        """Whether this very event is there: a node that runs again after a crash appends nothing twice."""
+        known = {
+            "run-started": self.started,
+            "run-routed": self.routed,
+            "tool-proposed": data.get("call_id") in self.proposed,
+            "tool-completed": data.get("call_id") in self.settled,
+            "run-waiting-for-human": data.get("proposal_id") in self.announced,
+            "run-resumed": data.get("proposal_id") in self.resumed,
+            "run-completed": self.completed,
+        }
+        return known.get(name, False)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One event of the run with its place on the stream."""
+
+    seq: int
+    name: str
+    event: RunEvent
+
+
+def fold(history: Iterable[Recorded]) -> RunRecord:
+    record = RunRecord()
+    for recorded in history:
+        record = advance(record, recorded)
+    return record
+
+
+def advance(record: RunRecord, recorded: Recorded) -> RunRecord:
+    """The record after one more event."""
+    event = recorded.event
+    first = not record.started
+    record = replace(
+        record,
+        seq=event.seq,
+        last_seq=recorded.seq,
+        node=event.node,
+        epoch=max(record.epoch, event.epoch),
+        owner=event.owner if first else record.owner,
+        conversation_id=event.conversation_id if first else record.conversation_id,
+        started_at=event.started_at if first else record.started_at,
+    )
+    return replace(record, **_changes(record, recorded.name, event.data))
+
+
+def _changes(record: RunRecord, name: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    match name:
+        case "run-routed":
+            return {"routed": True}
+        case "tool-proposed":
+            return {"proposed": record.proposed | {data.get("call_id")}}
+        case "tool-completed":
+            return {"settled": record.settled | {data.get("call_id")}}
+        case "run-waiting-for-human":
+            return {"announced": record.announced | {data.get("proposal_id")}}
+        case "run-resumed":
+            return {"resumed": record.resumed | {data.get("proposal_id")}}
+        case "message-delta":
+            return {"streamed": record.streamed + str(data.get("text", ""))}
+        case "run-completed":
+            return {"finish_reason": str(data.get("finish_reason", "failed"))}
+        case _:
+            return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a run event says beside its data: where the run stands. For `GET /api/runs/{id}`, not for streams."""
+
+    node: str = ""
+    usage: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))

@@ -1,0 +1,76 @@
+"""`/api/documents`: metadata, and the original file in slices, each authorized anew (W10)."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response, StreamingResponse
+
+from placet.contracts.execution import DocumentPage, DocumentView, GetDocument, ListDocuments, ReadSource, SourceSlice
+from services.gateway.handlers.answers import StrictRoute, documented, json_answer, page
+from services.gateway.handlers.caller import Caller, CallerDep, Id
+from services.gateway.handlers.models import Documents
+
+router = APIRouter(route_class=StrictRoute, tags=["knowledge"])
+
+_EXECUTOR = "tool-executor"
+
+
+@router.get("/api/documents", response_model=None, responses=documented({200: Documents}))
+async def on_list(
+    caller: CallerDep,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    cursor: Annotated[str | None, Query(max_length=500)] = None,
+) -> Response:
+    command = ListDocuments(grant=caller.grant(), limit=limit, cursor=cursor)
+    found = await caller.ask(_EXECUTOR, "list-documents", command, DocumentPage)
+    return page(found.items, found.next)
+
+
+@router.get("/api/documents/{document_id}", response_model=None, responses=documented({200: DocumentView}))
+async def on_get(document_id: Id, caller: CallerDep) -> Response:
+    return json_answer(await _document(caller, document_id))
+
+
+@router.get("/api/documents/{document_id}/source", response_model=None, responses=documented({200: None}))
+async def on_source(
+    document_id: Id, caller: CallerDep, version: Annotated[int | None, Query(ge=1)] = None
+) -> Response:
+    """The original file, byte for byte; of the current version unless another is named."""
+    # Named before the first slice: a version published meanwhile must not be mixed in.
+    pinned = version or (await _document(caller, document_id)).version
+    first = await _slice(caller, document_id, pinned, 0)
+    headers = {
+        "Content-Length": str(first.size),
+        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(first.filename, safe='')}",
+        # Somebody's file, served from our origin: nothing in it may run here.
+        "Content-Security-Policy": "sandbox; default-src 'none'",
+    }
+    return StreamingResponse(_bytes(caller, document_id, pinned, first), 200, headers, first.media_type)
+
+
+async def _bytes(caller: Caller, document_id: str, version: int, first: SourceSlice) -> AsyncIterator[bytes]:
+    """Raises `PlacetError` when a later slice is refused: the client sees an answer that is too short."""
+    chunk = base64.b64decode(first.data)
+    sent = len(chunk)
+    yield chunk
+    while sent < first.size:
+        chunk = base64.b64decode((await _slice(caller, document_id, version, sent)).data)
+        if not chunk:
+            raise RuntimeError("the original file is shorter than its recorded size")
+        sent += len(chunk)
+        yield chunk
+
+
+async def _document(caller: Caller, document_id: str) -> DocumentView:
+    command = GetDocument(grant=caller.grant(), document_id=document_id)
+    return await caller.ask(_EXECUTOR, "get-document", command, DocumentView)
+
+
+async def _slice(caller: Caller, document_id: str, version: int, offset: int) -> SourceSlice:
+    command = ReadSource(grant=caller.grant(), document_id=document_id, version=version, offset=offset)
+    return await caller.ask(_EXECUTOR, "read-source", command, SourceSlice)

@@ -1,0 +1,201 @@
+"""Files good and bad, through the real child process."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import zipfile
+from pathlib import Path
+
+import docx
+import pytest
+from fpdf import FPDF
+
+from placet.contracts.errors import ErrorCode
+from placet.knowledge.errors import ParseError, ParseFailure
+from placet.knowledge.parser import ParseLimits, Parser
+
+pytestmark = pytest.mark.spec("K1")
+
+
+def _docx(*paragraphs: str) -> bytes:
+    document = docx.Document()
+    for paragraph in paragraphs:
+        document.add_paragraph(paragraph)
+    out = io.BytesIO()
+    document.save(out)
+    return out.getvalue()
+
+
+def _bomb(actual: int, declared: int) -> bytes:
+    """A DOCX whose main part has `actual` bytes and whose directory claims `declared`."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr("word/document.xml", b" " * actual)
+    return out.getvalue().replace(actual.to_bytes(4, "little"), declared.to_bytes(4, "little"))
+
+
+def _encrypted_pdf() -> bytes:
+    pdf = FPDF()
+    pdf.add_page()
+    pdf.set_font("Helvetica")
+    pdf.cell(text="secret")
+    pdf.set_encryption(owner_password="owner", user_password="user")
+    return bytes(pdf.output())
+
+
+def _empty_pdf() -> bytes:
+    pdf = FPDF()
+    pdf.add_page()
+    return bytes(pdf.output())
+
+
+async def _failure(filename: str, data: bytes, limits: ParseLimits | None = None) -> ParseFailure:
+    with pytest.raises(ParseError) as caught:
+        await Parser(limits).parse(filename, data)
+    assert caught.value.code is ErrorCode.INVALID_ARGUMENTS
+    assert caught.value.details == {"reason": caught.value.reason.value}
+    return caught.value.reason
+
+
+async def test_parse_of_markdown_gives_sections_and_text_without_markup() -> None:
+    source = (
+        "---\nkey: value\n---\n# Top\n\n## Sub\n\nA **bold** [link](http://x).\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+    )
+    parsed = await Parser().parse("a.md", source.encode())
+    assert [(block.text, block.section) for block in parsed.blocks] == [
+        ("A bold link.", ("Top", "Sub")),
+        ("a | b", ("Top", "Sub")),
+        ("1 | 2", ("Top", "Sub")),
+    ]
+
+
+async def test_parse_of_html_gives_what_a_reader_sees() -> None:
+    source = """<html><head><title>t</title></head><body><h1>Top</h1><p>One<br>two</p><script>x()</script>
+    <p style="display: none">hidden</p><!-- note --><table><tr><td>a</td><td>b</td></tr></table></body></html>"""
+    parsed = await Parser().parse("a.html", source.encode())
+    assert [block.text for block in parsed.blocks] == ["One\ntwo", "a | b"]
+    assert {block.section for block in parsed.blocks} == {("Top",)}
+
+
+async def test_parse_of_xhtml_that_names_its_encoding_is_read() -> None:
+    source = '<?xml version="1.0" encoding="utf-8"?><html><body><p>中文</p></body></html>'
+    assert [block.text for block in (await Parser().parse("a.html", source.encode())).blocks] == ["中文"]
+
+
+async def test_parse_of_pdf_gives_pages_and_bookmarks_in_both_languages(root: Path) -> None:
+    data = (root / "seeds/knowledge/acme/expense-policy.pdf").read_bytes()
+    parsed = await Parser().parse("expense-policy.pdf", data)
+    assert parsed.pages == 2
+    assert [(block.page, block.section) for block in parsed.blocks][::4] == [
+        (1, ("费用报销制度",)),
+        (2, ("Expense policy",)),
+    ]
+    assert "手机话费补贴为每月 80 元。" in [block.text for block in parsed.blocks]
+
+
+async def test_parse_of_docx_gives_headings_as_sections_and_rows_of_tables(root: Path) -> None:
+    data = (root / "seeds/knowledge/acme/refund-handbook.docx").read_bytes()
+    parsed = await Parser().parse("refund-handbook.docx", data)
+    assert ("broken on arrival | one photo", ("Refund handbook", "Escalation")) in [
+        (b.text, b.section) for b in parsed.blocks
+    ]
+    assert parsed.pages is None
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "gb18030", "big5"])
+async def test_parse_of_text_recognises_its_encoding(encoding: str) -> None:
+    text = "辦公室開放時間為工作日上午七點半至晚上九點，週末進入辦公室須提前向行政部申請。" * 5
+    parsed = await Parser().parse("a.txt", text.encode(encoding))
+    assert parsed.blocks[0].text == text
+
+
+@pytest.mark.parametrize(
+    ("filename", "data", "reason"),
+    [
+        ("a.md", b"", ParseFailure.EMPTY_FILE),
+        ("a.md", b" \n\n", ParseFailure.NO_TEXT),
+        ("a.html", b"<script>x()</script>", ParseFailure.NO_TEXT),
+        ("a.exe", b"MZ", ParseFailure.UNSUPPORTED_TYPE),
+        ("noending", b"text", ParseFailure.UNSUPPORTED_TYPE),
+        ("a.txt", b"\x89PNG\r\n\x1a\n\x00\x00", ParseFailure.BAD_ENCODING),
+        ("a.txt", "文".encode("utf-16-le") * 9 + b"\xff\x00", ParseFailure.BAD_ENCODING),
+        ("a.pdf", b"%PDF-1.7\n" + os.urandom(5000), ParseFailure.CORRUPT),
+        ("a.pdf", b"just text", ParseFailure.CORRUPT),
+        ("a.pdf", _docx("x"), ParseFailure.TYPE_MISMATCH),
+        ("a.md", _docx("x"), ParseFailure.TYPE_MISMATCH),
+        ("a.txt", _empty_pdf(), ParseFailure.TYPE_MISMATCH),
+        ("a.pdf", _empty_pdf(), ParseFailure.NO_TEXT),
+        ("a.pdf", _encrypted_pdf(), ParseFailure.ENCRYPTED),
+        ("a.docx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), ParseFailure.ENCRYPTED),
+        ("a.docx", b"PK\x03\x04" + os.urandom(500), ParseFailure.CORRUPT),
+        ("a.docx", _docx(), ParseFailure.NO_TEXT),
+        ("a.docx", _docx("text")[:-200], ParseFailure.CORRUPT),
+        ("a.docx", _bomb(actual=1_000_003, declared=4_000_000_000), ParseFailure.EXPANDS_TOO_MUCH),
+        ("a.docx", _bomb(actual=20_000_003, declared=100), ParseFailure.CORRUPT),
+        ("a.html", b"<div>" * 200_000 + b"x", ParseFailure.NO_TEXT),
+    ],
+    ids=lambda value: str(value)[:24],
+)
+async def test_parse_of_a_bad_file_gives_its_typed_reason(filename: str, data: bytes, reason: ParseFailure) -> None:
+    assert await _failure(filename, data) is reason
+
+
+async def test_parse_beyond_the_size_limit_starts_no_process() -> None:
+    assert await _failure("a.md", b"x" * 101, ParseLimits(size=100)) is ParseFailure.TOO_LARGE
+
+
+async def test_parse_beyond_the_time_limit_is_killed() -> None:
+    assert await _failure("a.md", b"- a\n" * 2_000_000, ParseLimits(wall_s=0.4)) is ParseFailure.TIMEOUT
+
+
+async def test_parse_beyond_the_processor_limit_is_killed() -> None:
+    assert await _failure("a.md", b"- a\n" * 2_000_000, ParseLimits(cpu_s=1)) is ParseFailure.TIMEOUT
+
+
+async def test_parse_beyond_the_memory_limit_is_refused() -> None:
+    data = b"word " * 8_000_000
+    assert await _failure("a.txt", data, ParseLimits(memory=120_000_000)) is ParseFailure.MEMORY_LIMIT
+
+
+async def test_parse_cancelled_leaves_no_process() -> None:
+    task = asyncio.create_task(Parser().parse("a.md", b"- a\n" * 2_000_000))
+    await asyncio.sleep(0.3)
+    children = _children()
+    assert children
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not children & _children()
+
+
+async def test_parse_gives_the_child_none_of_our_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLACET_SECRET_FOR_TEST", "canary")
+    task = asyncio.create_task(Parser().parse("a.md", b"- a\n" * 500_000))
+    await asyncio.sleep(0.3)
+    environments = [_environment(pid) for pid in _children()]
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert environments
+    assert all(b"canary" not in environment for environment in environments)
+
+
+def _environment(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/environ").read_bytes()
+
+
+def _children() -> set[int]:
+    found: set[int] = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                line = (entry / "cmdline").read_bytes()
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except (OSError, ValueError):
+                continue
+            if parent == os.getpid() and b"placet.knowledge.parse_worker" in line:
+                found.add(int(entry.name))
+    return found
