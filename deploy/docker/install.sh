@@ -33,6 +33,7 @@ packages)
 placet)
     # A service image holds its own service only: what is not there cannot be started in its name.
     find services -mindepth 1 -maxdepth 1 -type d ! -name "$module" -exec rm -r {} +
+    rm -r libs/placet/testkit
     /opt/tools/bin/python -m hatchling build -t wheel -d dist >/dev/null
     $uv pip install --quiet --compile-bytecode --no-deps --no-index dist/*.whl
     if [ "$service" = provision ]; then command="placet provision"; else command="python -m services.$module"; fi

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +33,7 @@ from placet.policy.port import PolicyDecisionPoint
 from placet.policy.select import open_policy
 from placet.storage import Database
 from placet.toolkit import Actor, PackEnvironment
-from placet.toolkit.pack import ScopeResolver
+from placet.toolkit.pack import ScopeResolver, ToolPack
 from placet.toolkit.registry import ToolRegistry, discover
 from services.tool_executor.adapters.approvals import RpcApprovals
 from services.tool_executor.adapters.counters import KvRunCounters
@@ -83,12 +83,13 @@ class ToolExecutor:
         await self.bus.close()
 
 
-async def build(settings: Settings) -> ToolExecutor:
+async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> ToolExecutor:
+    """`packs` in place of the installed ones: for who embeds the executor with tools of their own."""
     seed = read_seed(settings.nats_seed, settings.nats_seed_file)
     bus = await Bus.connect(BusSettings(settings.nats_url, OWNER, seed))
     policy = await open_policy(settings.policy_engine, policy_dir=settings.policy_dir, opa_url=settings.opa_url)
     database = Database.open(settings.database_url, application=OWNER)
-    registry = ToolRegistry(discover())
+    registry = ToolRegistry(discover() if packs is None else packs)
     originals = ObjectStore(bus, "ORIGINALS")
     audit = AuditTrail(AuditWriter(bus), OWNER)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,22 +24,25 @@ from placet.contracts.approvals import (
     ProposalReply,
     QueryAudit,
 )
-from placet.contracts.execution import Budget, ExecuteTool, ToolReply
+from placet.contracts.execution import Budget, EffectState, ExecuteTool, SettleEffect, ToolReply
 from placet.contracts.proposals import Acknowledgements, DecisionKind, ProposalView
 from placet.contracts.tools import Route
 from placet.identity import keys
 from placet.identity.grants import GrantMint, Purpose
 from placet.messaging.connection import Bus
+from placet.messaging.reading import EventReader
 from placet.messaging.rpc import RpcClient
 from placet.observability.context import RequestContext, bound, new_id
 from placet.testkit.nats import NatsRig
 from placet.testkit.postgres import PostgresRig
+from placet.toolkit.registry import discover
 from services.approval.app import Approval
 from services.approval.app import build as build_approval
 from services.approval.settings import Settings as ApprovalSettings
 from services.tool_executor.app import ToolExecutor
 from services.tool_executor.app import build as build_executor
 from services.tool_executor.settings import Settings as ExecutorSettings
+from tests.integration.odd_tools import OddPack
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,6 +69,7 @@ class GovernanceRig:
         self.nats = nats
         self.postgres = postgres
         self.keys = Keys(directory / "keys")
+        self.policies = directory / "policies"
         self.approval: Approval
         self.executor: ToolExecutor
         self._gateway: Bus
@@ -70,14 +77,24 @@ class GovernanceRig:
 
     async def start(self) -> None:
         self.keys.make()
+        self._copy_policies()
         await provision(self._provision_settings(), lambda _: None)
         self.mint = GrantMint(keys.read(self.keys.private("grant")))
         self._gateway = await self.nats.bus("gateway")
         self._agent = await self.nats.bus("agent")
         self.approval = await build_approval(self.approval_settings())
-        self.executor = await build_executor(self.executor_settings())
+        self.executor = await build_executor(self.executor_settings(), [*discover(), OddPack()])
         await self.approval.start()
         await self.executor.start()
+
+    def _copy_policies(self) -> None:
+        """The shipped policies, with the odd tools granted to every employee."""
+        shutil.copytree(ROOT / "policies", self.policies)
+        names = [tool.name for tool in OddPack().tools()]
+        with edited(self.policies / "tables" / "grants" / "data.json") as grants:
+            grants["employee"]["tools"] += names
+        with edited(self.policies / "tables" / "tools" / "data.json") as tools:
+            tools |= {name: {"domain": "odd", "risk": "low", "agreement": "none", "facts": []} for name in names}
 
     async def stop(self) -> None:
         await self.executor.stop()
@@ -106,7 +123,7 @@ class GovernanceRig:
             "nats_url": self.nats.url,
             "nats_seed_file": self.nats.seed_file(user),
             "policy_engine": "embedded",
-            "policy_dir": ROOT / "policies",
+            "policy_dir": self.policies,
             "grant_public_file": self.keys.public("grant"),
         }
 
@@ -198,8 +215,25 @@ class GovernanceRig:
     async def audit(self, **filters: Any) -> AuditPage:
         return await self._ask("query-audit", QueryAudit(grant=self.grant("auditor"), **filters), AuditPage)
 
+    async def settle(self, person: str, key: str, outcome: str) -> EffectState:
+        command = SettleEffect(grant=self.grant(person), key=key, outcome=outcome, note="checked by hand")  # type: ignore[arg-type]
+        return await RpcClient(self._gateway).call(
+            "tool-executor", "settle-effect", command, EffectState, tenant="acme"
+        )
+
+    def effects_reader(self) -> EventReader:
+        return EventReader(self.executor.bus, "EFFECTS")
+
     async def _ask(self, name: str, command: Any, reply: type[Any], tenant: str = "acme") -> Any:
         return await RpcClient(self._gateway).call("approval", name, command, reply, tenant=tenant)
+
+
+@contextmanager
+def edited(path: Path) -> Iterator[dict[str, Any]]:
+    """A JSON table, written back when the block ends."""
+    table = json.loads(path.read_text(encoding="utf-8"))
+    yield table
+    path.write_text(json.dumps(table), encoding="utf-8")
 
 
 def answers_to(view: ProposalView, arguments: dict[str, Any] | None = None) -> Acknowledgements | None:

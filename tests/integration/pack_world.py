@@ -86,38 +86,40 @@ class PackWorld:
             actor=who, call_id="call-1", request_id="req-1", now=self.now, idempotency_key=key, resource_version=version
         )
 
-    async def resource(self, who: Actor, tool: str, **args: Any) -> ResourceView:
+    async def resource(self, who: Actor, tool: str, /, **args: Any) -> ResourceView:
         spec, context, model = self._prepared(who, tool, args)
         assert spec.hooks.resource is not None
         return await spec.hooks.resource(context, model)
 
-    async def preview(self, who: Actor, tool: str, **args: Any) -> Preview:
+    async def preview(self, who: Actor, tool: str, /, **args: Any) -> Preview:
         spec, context, model = self._prepared(who, tool, args)
         assert spec.hooks.preview is not None
         return await spec.hooks.preview(context, model, None)
 
-    async def validate(self, who: Actor, tool: str, **args: Any) -> None:
+    async def validate(self, who: Actor, tool: str, /, **args: Any) -> None:
         spec, context, model = self._prepared(who, tool, args)
         assert spec.hooks.validate is not None
         await spec.hooks.validate(context, model, None)
 
-    async def lookup(self, who: Actor, tool: str, key: str, **args: Any) -> ToolResult | None:
+    async def lookup(self, who: Actor, tool: str, key: str, /, **args: Any) -> ToolResult | None:
         spec, context, model = self._prepared(who, tool, args, key)
         assert spec.hooks.lookup is not None
         return await spec.hooks.lookup(context, model)
 
-    async def verify(self, who: Actor, tool: str, key: str, result: ToolResult, **args: Any) -> bool:
+    async def verify(self, who: Actor, tool: str, key: str, result: ToolResult, /, **args: Any) -> bool:
         spec, context, model = self._prepared(who, tool, args, key)
         assert spec.hooks.verify is not None
         return (await spec.hooks.verify(context, model, result)).ok
 
-    async def run(self, who: Actor, tool: str, key: str | None = None, version: str | None = None, **args: Any) -> Any:
-        """The bare handler: no hook has looked at the call before. The result fits the declared model."""
+    async def run(
+        self, who: Actor, tool: str, key: str | None = None, signed: str | None = None, /, **args: Any
+    ) -> Any:
+        """The bare handler: no hook has looked at the call before. `signed`: the resource version it was decided on."""
         spec, context, model = self._prepared(who, tool, args, key)
-        result = await spec.handler(replace(context, resource_version=version), model)
+        result = await spec.handler(replace(context, resource_version=signed), model)
         if isinstance(result, HandOver):
             return result
-        spec.result.model_validate(result.data)
+        spec.result.model_validate(result.data)  # what is answered is what was declared
         return result.data
 
     async def order(self, paid: str = "299.00", state: str = "delivered", customer: str = "C1001") -> str:

@@ -102,18 +102,22 @@ def _install(monkeypatch: pytest.MonkeyPatch, **entries: str) -> None:
     monkeypatch.setattr(registry, "entry_points", lambda group: found.select(group=group))
 
 
-def make_pack() -> Pack:
-    return Pack("fresh", "one")
+def make_ant() -> Pack:
+    return Pack("ant", "one")
+
+
+def make_zebra() -> Pack:
+    return Pack("zebra", "two")
 
 
 @pytest.mark.spec("T1")
 def test_installed_packs_are_discovered_in_name_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    _install(monkeypatch, zebra=f"{__name__}:make_pack", ant=f"{__name__}:make_pack")
-    assert [pack.name for pack in discover()] == ["fresh", "fresh"]
+    _install(monkeypatch, zebra=f"{__name__}:make_zebra", ant=f"{__name__}:make_ant")
+    assert [pack.name for pack in discover()] == ["ant", "zebra"]
 
 
 def test_pack_that_cannot_be_imported_is_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    _install(monkeypatch, good=f"{__name__}:make_pack", lost="no.such.module:pack")
+    _install(monkeypatch, good=f"{__name__}:make_ant", lost="no.such.module:pack")
     with pytest.raises(ModuleNotFoundError):
         discover()
 

@@ -7,9 +7,8 @@ import time
 from collections.abc import AsyncIterator
 
 import httpx
-from httpx_sse import SSEError
 
-from placet.client.errors import ApiError, UnavailableError
+from placet.client.errors import UnavailableError
 from placet.client.models import Chat, RunEvent, RunState
 from placet.client.transport import Transport
 
@@ -78,8 +77,6 @@ class Runs:
                 async for message in source.aiter_sse():
                     if message.data:
                         yield RunEvent.model_validate_json(message.data)
-        except SSEError as error:
-            raise ApiError(200, "internal", f"{path} is not an event stream: {error}") from error
         except httpx.StreamError as error:
             raise UnavailableError(0, "dependency_unavailable", f"the event stream broke: {error}") from error
 

@@ -78,6 +78,8 @@ class Transport:
             async with self.http.stream("GET", path, headers=headers, timeout=timeout) as response:
                 if not response.is_success:
                     raise errors.from_response(response.status_code, await response.aread())
+                if not response.headers.get("content-type", "").startswith("text/event-stream"):
+                    raise errors.ApiError(response.status_code, "internal", f"{path} is not an event stream")
                 yield EventSource(response)
         except httpx.TransportError as error:
             raise errors.unreachable(path, error) from error

@@ -11,6 +11,7 @@ from typing import Any
 
 from faststream import AckPolicy
 from faststream.nats import JStream, NatsBroker, NatsMessage, PullSub
+from faststream.nats.security import NatsNKey
 
 from placet.contracts.topology import Durable
 from placet.identity.signing import EventVerifier
@@ -41,7 +42,7 @@ class Subscribers:
         self._broker = NatsBroker(
             settings.url,
             name=f"{settings.user}-subscribers",
-            nkeys_seed_str=settings.seed,
+            security=NatsNKey.from_seed(settings.seed),
             inbox_prefix=settings.inbox_prefix,
             js_options={"prefix": settings.api_prefix},
             error_cb=on_error,

@@ -13,8 +13,8 @@ import structlog
 from regopy import Interpreter, RegoError, set_default_log_level
 
 from placet.contracts.policy import NO_REVISION
-from placet.policy.bundle import PolicyFilesError, digest, read_policy_files
 from placet.policy.engine import PolicyEngine
+from placet.policy.files import PolicyFilesError, digest, read_policy_files
 from placet.policy.port import ENTRY_POINTS, Answered, Evaluation, Failure, Reload, Unanswered
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 set_default_log_level("None")
 
 
-class PolicyLoadError(ValueError):
+class PolicyLoadError(PolicyFilesError):
     """The policies cannot be evaluated by this engine."""
 
 
@@ -148,6 +148,11 @@ class RegoPolicy(PolicyEngine):
 
     async def _on_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+def check(files: Mapping[str, bytes]) -> None:
+    """Raises `PolicyLoadError` when these files do not answer every entry point."""
+    _Program(files)
 
 
 def _path(entrypoint: str) -> str:

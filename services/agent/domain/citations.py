@@ -12,17 +12,18 @@ _UNDECIDED = re.compile(r"\s?(?:[\[【][\d\s,，、]{0,40})?$")
 class CitationFilter:
     """Takes an answer piece by piece and lets it through without invented references.
 
+    Numbers that are kept are counted anew by first use, so that [1] in the answer is the first of its citations.
     The pieces it returns, put together, are the answer: what was streamed and what is stored are the same text.
     """
 
     def __init__(self, known: int) -> None:
         self._known = known
         self._held = ""
-        self._cited: dict[int, None] = {}
+        self._cited: dict[int, int] = {}
 
     @property
     def cited(self) -> list[int]:
-        """The numbers that were let through, in the order of their first use."""
+        """The numbers of the evidence that was used, in the order of the citations."""
         return list(self._cited)
 
     def feed(self, piece: str) -> str:
@@ -40,6 +41,6 @@ class CitationFilter:
     def _checked(self, match: re.Match[str]) -> str:
         written = [int(number) for number in re.findall(r"\d+", match.group(1))]
         kept = [number for number in written if 1 <= number <= self._known]
-        self._cited |= dict.fromkeys(kept)
+        shown = [self._cited.setdefault(number, len(self._cited) + 1) for number in kept]
         space = " " if match.group(0).startswith(" ") else ""
-        return space + "".join(f"[{number}]" for number in kept) if kept else ""
+        return space + "".join(f"[{number}]" for number in dict.fromkeys(shown)) if shown else ""

@@ -10,14 +10,17 @@ from services.agent.domain.text import clauses, shorten
 _BEFORE, _AFTER = r"(?<![A-Za-z0-9])", r"(?![A-Za-z0-9])"
 _PLAIN_ID = re.compile(rf"{_BEFORE}([A-Za-z])(\d{{3,}}){_AFTER}")
 _NAMED_ORDER = re.compile(
-    rf"(?:orders?|订单)\s*(?:number|no\.?|id|号码|编号|号)?\s*[:：#]?\s*([A-Za-z]{{0,4}}-?\d{{3,}}){_AFTER}", re.IGNORECASE
+    rf"(?:orders?|订单)\s*(?:number|no\.?|id|号码|编号|号)?\s*[:：#]?\s*([A-Za-z]{{0,4}}-?\d{{3,}}){_AFTER}",
+    re.IGNORECASE,
 )
 _NAMED_CUSTOMER = re.compile(
     rf"(?:customers?|clients?|客户|顾客)\s*(?:number|no\.?|id|编号|号)?\s*[:：#]?\s*([A-Za-z]{{0,4}}-?\d{{3,}}){_AFTER}",
     re.IGNORECASE,
 )
 _DOCUMENT = re.compile(rf"{_BEFORE}(doc-[A-Za-z0-9_-]*[A-Za-z0-9]){_AFTER}", re.IGNORECASE)
-_VERSION = re.compile(r"(?:version|ver\.?|edition|版本|第|v)\s*(\d{1,3}|[一二三四五六七八九十])(?:\s*版)?", re.IGNORECASE)
+_VERSION = re.compile(
+    r"(?:version|ver\.?|edition|版本|第|v)\s*(\d{1,3}|[一二三四五六七八九十])(?:\s*版)?", re.IGNORECASE
+)
 _ORDINAL = re.compile(r"\b(first|second|third|fourth|fifth)\s+(?:version|edition)", re.IGNORECASE)
 _ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5}
 _CHINESE_DIGITS = {digit: number for number, digit in enumerate("一二三四五六七八九十", start=1)}
@@ -33,11 +36,12 @@ _BARE = re.compile(
 )
 
 _BECAUSE = re.compile(
-    r"(?:because(?: of)?|since|reason(?: is|:)?|due to|as the|原因是|原因[:：]|理由是|理由[:：]|因为|由于)\s*[:：]?\s*", re.IGNORECASE
+    r"(?:because(?: of)?|since|reason(?: is|:)?|due to|as the|原因是|原因[:：]|理由是|理由[:：]|因为|由于)\s*[:：]?\s*",
+    re.IGNORECASE,
 )
 _ABOUT_REQUEST = re.compile(
-    r"refund|pay back|money back|cancel|please|thanks|thank you|i want|i need|can you|could you|退款|退钱|退货|退还|取消|"
-    r"请|谢谢|麻烦|帮我|帮忙|全额|金额|amount|full",
+    r"refund|pay back|money back|cancel|please|thanks|thank you|i want|i need|can you|could you|amount|full|"
+    r"退款|退钱|退货|退还|取消|请|谢谢|麻烦|帮我|帮忙|全额|金额",
     re.IGNORECASE,
 )
 _REASON_LIMIT = 300

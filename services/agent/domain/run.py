@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -107,27 +107,21 @@ def advance(record: RunRecord, recorded: Recorded) -> RunRecord:
         conversation_id=event.conversation_id if first else record.conversation_id,
         started_at=event.started_at if first else record.started_at,
     )
-    return replace(record, **_changes(record, recorded.name, event.data))
+    change = _CHANGES.get(recorded.name)
+    return replace(record, **change(record, event.data)) if change else record
 
 
-def _changes(record: RunRecord, name: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    match name:
-        case "run-routed":
-            return {"routed": True}
-        case "tool-proposed":
-            return {"proposed": record.proposed | {data.get("call_id")}}
-        case "tool-completed":
-            return {"settled": record.settled | {data.get("call_id")}}
-        case "run-waiting-for-human":
-            return {"announced": record.announced | {data.get("proposal_id")}}
-        case "run-resumed":
-            return {"resumed": record.resumed | {data.get("proposal_id")}}
-        case "message-delta":
-            return {"streamed": record.streamed + str(data.get("text", ""))}
-        case "run-completed":
-            return {"finish_reason": str(data.get("finish_reason", "failed"))}
-        case _:
-            return {}
+_Change = Callable[[RunRecord, Mapping[str, Any]], dict[str, Any]]
+
+_CHANGES: dict[str, _Change] = {
+    "run-routed": lambda _, data: {"routed": True},
+    "tool-proposed": lambda record, data: {"proposed": record.proposed | {data.get("call_id")}},
+    "tool-completed": lambda record, data: {"settled": record.settled | {data.get("call_id")}},
+    "run-waiting-for-human": lambda record, data: {"announced": record.announced | {data.get("proposal_id")}},
+    "run-resumed": lambda record, data: {"resumed": record.resumed | {data.get("proposal_id")}},
+    "message-delta": lambda record, data: {"streamed": record.streamed + str(data.get("text", ""))},
+    "run-completed": lambda _, data: {"finish_reason": str(data.get("finish_reason", "failed"))},
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,10 +45,13 @@ MANIPULATION = _any(
 
 # Harmless in a question about the rules, not in a request for an action.
 UNAPPROVED = _any(
-    r"\bwithout\b.{0,25}\b(?:approvals?|asking|confirmation|checks?)\b", "(?:不经|不用|无需|不需要).{0,8}(?:审批|批准|确认|检查)"
+    r"\bwithout\b.{0,25}\b(?:approvals?|asking|confirmation|checks?)\b",
+    "(?:不经|不用|无需|不需要).{0,8}(?:审批|批准|确认|检查)",
 )
 
-REFUND = _any(r"\brefund(?:s|ed|ing)?\b", r"\b(?:money|pay|paid) back\b", r"\breimburse customer\b", "退款", "退钱", "退还")
+REFUND = _any(
+    r"\brefund(?:s|ed|ing)?\b", r"\b(?:money|pay|paid) back\b", r"\breimburse customer\b", "退款", "退钱", "退还"
+)
 CANCEL = _any(r"\bcancel(?:l?ed|l?ing|lation)?\b", "取消", "撤销订单")
 TICKET = _any(r"\btickets?\b", r"\bsupport case\b", "工单", "报修单")
 NOTE = _any(r"\bnotes?\b", r"\bremarks?\b", r"\bannotat\w+\b", "备注", "批注")
@@ -61,7 +64,8 @@ ACTIONS = {"refund": REFUND, "cancel": CANCEL, "ticket": TICKET, "note": NOTE, "
 
 _IMPERATIVE = _any(
     r"^\W*(?:(?:please|pls|kindly|now|then|and|also|just)\s+)*(?:please\s+)?"
-    r"(?:refund|pay back|give .{1,30} back|cancel|create|open|file|raise|log|add|leave|write|attach|put|request|ask|submit|issue|make|process)\b",
+    r"(?:refund|pay back|give .{1,30} back|cancel|create|open|file|raise|log|add|leave|write|attach|put|request|ask|"
+    r"submit|issue|make|process)\b",
     r"\b(?:can|could|would|will) you\b",
     r"\bplease\b",
     r"\b(?:i|we)(?:'d| would)? (?:want|like|need|wish)\b",
@@ -70,7 +74,8 @@ _IMPERATIVE = _any(
     r"(?:请|帮我|帮忙|麻烦|给我|我要|我想|需要|要求?(?:退款|退钱|取消))",
 )
 _ASKS_ABOUT = _any(
-    r"^\W*(?:what|how|when|where|which|who|why|is|are|was|were|does|do|did|has|have|show|list|find|check|look up|tell me)\b",
+    r"^\W*(?:what|how|when|where|which|who|why|is|are|was|were|does|do|did|has|have|show|list|find|check|look up|"
+    r"tell me)\b",
     r"(?:吗|么|呢)\W*$",
     "什么|多少|怎么|如何|哪|几天|为什么|是否|有没有|了没|状态|记录|情况|进度|查询|查一下|查看|看看|规定|政策|流程|条件",
 )
@@ -97,9 +102,13 @@ READS_VERSION = _any(
     r"\b(?:read|show|open|content|contents|text|wording|full|say|says|said|contain|print|display|what|see)\b",
     "内容|全文|原文|怎么写|写了什么|写的|怎么说|说了什么|打开|读|显示|查看|看看|是什么|多少",
 )
-SUMMARY = _any(r"\bsummar(?:y|ies|ize|ise|izing)\b", r"\boverview of\b", r"\bkey points\b", "总结|概括|摘要|概述|要点|归纳")
+SUMMARY = _any(
+    r"\bsummar(?:y|ies|ize|ise|izing)\b", r"\boverview of\b", r"\bkey points\b", "总结|概括|摘要|概述|要点|归纳"
+)
 COMPARE = _any(
-    r"\b(?:compare|comparison|difference|differ|versus|vs\.?)\b", r"\bboth\b.{0,40}\band\b", "对比|比较|区别|差别|差异|不同|分别"
+    r"\b(?:compare|comparison|difference|differ|versus|vs\.?)\b",
+    r"\bboth\b.{0,40}\band\b",
+    "对比|比较|区别|差别|差异|不同|分别",
 )
 
 
@@ -112,7 +121,11 @@ def is_request(text: str, about: re.Pattern[str]) -> bool:
 
 def _merely_asks(clause: str) -> bool:
     if re.search(r"\b(?:can|could|would|will) you\b|请|帮|麻烦|please", clause, re.IGNORECASE):
-        return bool(re.search(r"规定|政策|流程|条件|\b(?:policy|rules?)\b|状态|记录|查|tell me|show me|list", clause, re.IGNORECASE))
+        return bool(
+            re.search(
+                r"规定|政策|流程|条件|\b(?:policy|rules?)\b|状态|记录|查|tell me|show me|list", clause, re.IGNORECASE
+            )
+        )
     return bool(_ASKS_ABOUT.search(clause))
 
 

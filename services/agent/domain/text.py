@@ -12,10 +12,13 @@ _HAN_RUN = re.compile(r"[\u3400-\u9fff]+")
 
 # Words that say how something is asked, not what about.
 _ENGLISH_NOISE = frozenset(
-    "a about also am an and any are as at be been but by can could did do does for from give had has have hi how i if "
-    "in into is it its just know many may me much must my need no not of on once or our please remember say says "
-    "should so some tell than that the their them then there these they this to under up us was we were what what's "
-    "when where which who whom why will with would you your".split()
+    re.findall(
+        r"\S+",
+        "a about also am an and any are as at be been but by can could did do does for from give had has have hi how i if "
+        "in into is it its just know many may me much must my need no not of on once or our please remember say says "
+        "should so some tell than that the their them then there these they this to under up us was we were what what's "
+        "when where which who whom why will with would you your",
+    )
 )
 _CHINESE_NOISE = re.compile(
     "请问一下|请问|告诉我|我想知道|我记得|我们|你们|他们|什么时候|是什么|有多少|是多少|多少钱|多少|什么|哪些|哪个|哪里|几个|怎么样|"
@@ -34,8 +37,8 @@ def sentences(text: str) -> list[str]:
 
 
 def _stem(word: str) -> str:
-    """Enough to match singular with plural and a verb with its -s, -ed and -ing forms."""
-    for ending, kept in (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", "")):
+    """Enough to match singular with plural, a verb with its -s, -ed and -ing forms, "nightly" with "night"."""
+    for ending, kept in (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("ly", ""), ("s", "")):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word[: -len(ending)] + kept
             break

@@ -9,12 +9,12 @@ from starlette.responses import Response
 
 from placet.contracts.approvals import AuditPage, QueryAudit
 from services.gateway.handlers.answers import StrictRoute, documented, page
-from services.gateway.handlers.caller import CallerDep
+from services.gateway.handlers.caller import NO_NUL, CallerDep
 from services.gateway.handlers.models import AuditEvents
 
 router = APIRouter(route_class=StrictRoute, tags=["audit"])
 
-Filter = Annotated[str | None, Query(max_length=128)]
+Filter = Annotated[str | None, Query(max_length=128, pattern=NO_NUL)]
 # A sequence of a stream, as text or number: never more digits than 64 bits have.
 _MAX_SEQUENCE = 2**63 - 1
 
@@ -24,7 +24,7 @@ async def on_list(
     caller: CallerDep,
     after: Annotated[int, Query(ge=0, le=_MAX_SEQUENCE)] = 0,
     cursor: Annotated[int | None, Query(ge=0, le=_MAX_SEQUENCE, description="The same as `after`.")] = None,
-    type_: Annotated[str | None, Query(alias="type", max_length=100)] = None,
+    type_: Annotated[str | None, Query(alias="type", max_length=100, pattern=NO_NUL)] = None,
     actor: Filter = None,
     run_id: Filter = None,
     proposal_id: Filter = None,

@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from placet.contracts.execution import DocumentPage, DocumentView, GetDocument, ListDocuments, ReadSource, SourceSlice
 from services.gateway.handlers.answers import StrictRoute, documented, json_answer, page
-from services.gateway.handlers.caller import Caller, CallerDep, Id
+from services.gateway.handlers.caller import NO_NUL, Caller, CallerDep, Id
 from services.gateway.handlers.models import Documents
 
 router = APIRouter(route_class=StrictRoute, tags=["knowledge"])
@@ -24,7 +24,7 @@ _EXECUTOR = "tool-executor"
 async def on_list(
     caller: CallerDep,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    cursor: Annotated[str | None, Query(max_length=500)] = None,
+    cursor: Annotated[str | None, Query(max_length=500, pattern=NO_NUL)] = None,
 ) -> Response:
     command = ListDocuments(grant=caller.grant(), limit=limit, cursor=cursor)
     found = await caller.ask(_EXECUTOR, "list-documents", command, DocumentPage)
@@ -37,20 +37,20 @@ async def on_get(document_id: Id, caller: CallerDep) -> Response:
 
 
 @router.get("/api/documents/{document_id}/source", response_model=None, responses=documented({200: None}))
-async def on_source(
-    document_id: Id, caller: CallerDep, version: Annotated[int | None, Query(ge=1)] = None
-) -> Response:
+async def on_source(document_id: Id, caller: CallerDep, version: Annotated[int | None, Query(ge=1)] = None) -> Response:
     """The original file, byte for byte; of the current version unless another is named."""
     # Named before the first slice: a version published meanwhile must not be mixed in.
     pinned = version or (await _document(caller, document_id)).version
     first = await _slice(caller, document_id, pinned, 0)
     headers = {
+        # Written out, because a charset would be added to a text whose encoding nobody knows.
+        "Content-Type": first.media_type,
         "Content-Length": str(first.size),
         "Content-Disposition": f"attachment; filename*=UTF-8''{quote(first.filename, safe='')}",
         # Somebody's file, served from our origin: nothing in it may run here.
         "Content-Security-Policy": "sandbox; default-src 'none'",
     }
-    return StreamingResponse(_bytes(caller, document_id, pinned, first), 200, headers, first.media_type)
+    return StreamingResponse(_bytes(caller, document_id, pinned, first), 200, headers)
 
 
 async def _bytes(caller: Caller, document_id: str, version: int, first: SourceSlice) -> AsyncIterator[bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 
 from starlette.responses import StreamingResponse
@@ -22,8 +22,8 @@ _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 class EventStreamResponse(StreamingResponse):
     media_type = "text/event-stream"
 
-    def __init__(self, frames: AsyncIterator[bytes], headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(frames, headers={**_HEADERS, **(headers or {})})
+    def __init__(self, frames: AsyncIterator[bytes], status_code: int = 200) -> None:
+        super().__init__(frames, status_code, _HEADERS)
 
     async def stream_response(self, send: Send) -> None:
         async def timely(message: Message) -> None:

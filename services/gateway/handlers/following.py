@@ -6,7 +6,7 @@ the live side may have missed (a reconnection, a full buffer on the server) is r
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from placet.contracts.errors import PlacetError
@@ -27,7 +27,7 @@ class Follower:
     live: Live
     heartbeat_s: float
 
-    async def follow(self, key: RunKey, after: int = 0) -> AsyncIterator[RunSeen | None]:
+    async def follow(self, key: RunKey, after: int = 0) -> AsyncGenerator[RunSeen | None, None]:
         """Events after `after`, up to the last one; None whenever nothing came for `heartbeat_s`.
 
         Ends early, without an error, when this client is too slow or the gateway stops: it can be taken up again.

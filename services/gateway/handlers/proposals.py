@@ -19,7 +19,7 @@ from placet.contracts.approvals import (
 )
 from placet.contracts.proposals import Acknowledgements, DecisionKind, ProposalStatus, ProposalView
 from services.gateway.handlers.answers import StrictRoute, documented, json_answer, page
-from services.gateway.handlers.caller import Caller, CallerDep, Id
+from services.gateway.handlers.caller import NO_NUL, Caller, CallerDep, Id
 from services.gateway.handlers.models import Decision, ProposalEventList, Proposals
 
 router = APIRouter(route_class=StrictRoute, tags=["proposals"])
@@ -56,9 +56,9 @@ async def decide(
 async def on_list(
     caller: CallerDep,
     status: ProposalStatus | None = None,
-    tool: Annotated[str | None, Query(max_length=200)] = None,
+    tool: Annotated[str | None, Query(max_length=200, pattern=NO_NUL)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    cursor: Annotated[str | None, Query(max_length=500)] = None,
+    cursor: Annotated[str | None, Query(max_length=500, pattern=NO_NUL)] = None,
 ) -> Response:
     command = ListProposals(grant=caller.grant(), status=status, tool=tool, limit=limit, cursor=cursor)
     found = await caller.ask(_APPROVAL, "list-proposals", command, ProposalPage)
@@ -70,9 +70,7 @@ async def on_get(proposal_id: Id, caller: CallerDep) -> Response:
     return json_answer(await find_proposal(caller, proposal_id))
 
 
-@router.get(
-    "/api/proposals/{proposal_id}/events", response_model=None, responses=documented({200: ProposalEventList})
-)
+@router.get("/api/proposals/{proposal_id}/events", response_model=None, responses=documented({200: ProposalEventList}))
 async def on_events(proposal_id: Id, caller: CallerDep) -> Response:
     """The proposal's events as they lie on the append-only stream."""
     command = ListProposalEvents(grant=caller.grant(), proposal_id=proposal_id)
@@ -80,9 +78,7 @@ async def on_events(proposal_id: Id, caller: CallerDep) -> Response:
     return page(found.items, found.next)
 
 
-@router.post(
-    "/api/proposals/{proposal_id}/decisions", response_model=None, responses=documented({200: DecisionResult})
-)
+@router.post("/api/proposals/{proposal_id}/decisions", response_model=None, responses=documented({200: DecisionResult}))
 async def on_decide(proposal_id: Id, body: Decision, caller: CallerDep) -> Response:
     """Decide on exactly what `digest` stands for."""
     return json_answer(await decide(caller, proposal_id, body.decision, body.digest, body))

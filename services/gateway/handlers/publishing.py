@@ -31,7 +31,10 @@ router = APIRouter(route_class=StrictRoute, tags=["publishing"])
 async def on_propose(document_id: Id, caller: CallerDep) -> Response:
     """Propose the newest draft of a document, bound to its present `lock_version`."""
     reply = await governed_call(
-        caller, rules.PROPOSE_TOOL, {"document_id": document_id}, route=Route.HTTP_PUBLISH,
+        caller,
+        rules.PROPOSE_TOOL,
+        {"document_id": document_id},
+        route=Route.HTTP_PUBLISH,
         intent=f"Publish document {document_id}.",
     )
     proposal_id = rules.proposal_id_of(reply)

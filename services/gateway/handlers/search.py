@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from services.gateway.handlers.answers import StrictRoute, documented, json_answer
-from services.gateway.handlers.caller import CallerDep
+from services.gateway.handlers.caller import NO_NUL, CallerDep
 from services.gateway.handlers.models import Hit, Hits, ToolWaiting
 from services.gateway.handlers.tools import governed_call, waiting
 
@@ -18,8 +18,8 @@ router = APIRouter(route_class=StrictRoute, tags=["knowledge"])
 @router.get("/api/search", response_model=None, responses=documented({200: Hits, 202: ToolWaiting}))
 async def on_search(
     caller: CallerDep,
-    q: Annotated[str, Query(min_length=1, max_length=2000)],
-    k: Annotated[int, Query(ge=1, le=50)] = 10,
+    q: Annotated[str, Query(min_length=1, max_length=2000, pattern=NO_NUL)],
+    k: Annotated[int, Query(ge=1, le=20)] = 10,
 ) -> Response:
     """What the caller may read and what fits, best first."""
     reply = await governed_call(caller, "search_knowledge", {"query": q, "k": k})

@@ -52,9 +52,7 @@ async def on_list(caller: CallerDep) -> Response:
     return page((await caller.ask("tool-executor", "list-tools", command, ToolList)).tools)
 
 
-@router.post(
-    "/api/tools/{name}/calls", response_model=None, responses=documented({200: ToolDone, 202: ToolWaiting})
-)
+@router.post("/api/tools/{name}/calls", response_model=None, responses=documented({200: ToolDone, 202: ToolWaiting}))
 async def on_call(name: str, body: ToolArguments, caller: CallerDep) -> Response:
     reply = await governed_call(caller, name, body.args)
     decision = reply.decision

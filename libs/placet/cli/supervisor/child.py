@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
-import sys
 import time
 from asyncio.subprocess import Process
 from collections.abc import Callable
@@ -14,11 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from placet.cli.supervisor.spec import Backoff, ChildSpec
+from placet.cli.supervisor.tied import tied
 
 PROBE_PAUSE_S = 0.05
 # Deaths before it was ever ready: then something is wrong that another start will not mend.
 HOPELESS_AFTER = 3
-_TIE = Path(__file__).with_name("tie.py")
 
 Report = Callable[[str], None]
 
@@ -110,8 +108,7 @@ class Child:
         spec = self.spec
         command = spec.command()
         if spec.orphan_signal is not None:
-            tie = [sys.executable, "-I", "-S", str(_TIE), str(os.getpid()), str(int(spec.orphan_signal))]
-            command = [*tie, *command]
+            command = tied(command, spec.orphan_signal)
         spec.log.parent.mkdir(parents=True, exist_ok=True)
         with spec.log.open("ab") as log:
             # In a session of its own: Ctrl-C at the terminal reaches only us, and we stop children in order.

@@ -85,6 +85,7 @@ def _particular(service: str, state: StateDir, addresses: Addresses, engine: str
             "PLACET_GATEWAY_ISSUER": ISSUER,
             "PLACET_GATEWAY_AUDIENCE": AUDIENCE,
             "PLACET_GATEWAY_GRANT_KEY_FILE": str(state.keys / "grant.private.jwk"),
+            "PLACET_GATEWAY_GRACE_S": "10",  # shorter than ours, so that it ends by itself
         }
     if service == "agent":
         return {"PLACET_DATABASE_URL": addresses.database_urls["agent"]}

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from placet.cli.supervisor.child import ChildFailedError, tail
 from placet.cli.supervisor.journal import Journal
-
-_TIE = Path(__file__).with_name("tie.py")
+from placet.cli.supervisor.tied import tied
 
 
 async def run(
@@ -25,12 +22,10 @@ async def run(
     A process of its own, because what it needs (migrations, parsers, an embedding model) would stay in the
     supervisor's memory for ever. Raises `ChildFailedError` unless it ends with 0 in time; ended if we are cancelled.
     """
-    tie = [sys.executable, "-I", "-S", str(_TIE), str(os.getpid()), str(int(signal.SIGKILL))]
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as file:
         process = await asyncio.create_subprocess_exec(
-            *tie,
-            *command,
+            *tied(command, signal.SIGKILL),
             env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -186,18 +186,34 @@ def _check_value(node: exp.Expr) -> None:
 
 
 def _check_names(nodes: list[exp.Expr], tables: Mapping[str, frozenset[str]], schema: str) -> None:
-    known: set[str] = {node.alias for node in nodes if isinstance(node, exp.Alias)}
-    for table in (node for node in nodes if isinstance(node, exp.Table)):
+    """Every table is a view of the list, every column one of theirs or a name that the query itself gives."""
+    used = [table for table in nodes if isinstance(table, exp.Table)]
+    for table in used:
         if not isinstance(table.this, exp.Identifier) or table.name not in tables or table.db not in ("", "business"):
             raise SqlRefusedError(f"only these tables can be read: {', '.join(sorted(tables))}")
-        known |= tables[table.name]
-        # Without an alias, "orders.state" must still mean the same after the schema is put in front.
-        if not table.alias:
-            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
-        table.set("db", exp.to_identifier(schema, quoted=True))
+    stored = frozenset().union(*(tables[table.name] for table in used))
+    given = {node.alias for node in nodes if isinstance(node, exp.Alias)}
+    derived = _derived(nodes, {table.alias_or_name for table in used}, stored)
     for column in (node for node in nodes if isinstance(node, exp.Column)):
+        # "o.f" calls the function f on the row o when there is no column f: a given name counts only where it is given.
+        known = derived.get(column.table, stored) if column.table else stored | given
         if not isinstance(column.this, exp.Star) and column.name not in known:
             raise SqlRefusedError(f"unknown column {column.name}")
+    for table in used:
+        if not table.alias:  # "orders.state" must mean the same after the schema is put in front
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+        table.set("db", exp.to_identifier(schema, quoted=True))
+
+
+def _derived(nodes: list[exp.Expr], taken: set[str], stored: frozenset[str]) -> dict[str, frozenset[str]]:
+    """The columns of each named subquery. Its name must be its own: scopes are not told apart here."""
+    found: dict[str, frozenset[str]] = {}
+    for query in (node for node in nodes if isinstance(node, exp.Subquery) and node.alias):
+        if query.alias in taken or query.alias in found:
+            raise SqlRefusedError(f"the name {query.alias} is used twice")
+        columns = frozenset(column.alias_or_name for column in query.unnest().expressions)
+        found[query.alias] = columns | stored if "*" in columns else columns
+    return found
 
 
 def _limit(tree: exp.Select, max_rows: int) -> None:

@@ -57,7 +57,7 @@ class Reader:
         answer = await self._parts()[2].scope(actor)
         if answer.get("code") is not None or not isinstance(answer.get("visible"), bool):
             raise PlacetError(ErrorCode.POLICY_UNAVAILABLE, "Policy gave no scope.")
-        return _scope(actor, answer["principals"]) if answer["visible"] else KnowledgeScope.nothing(actor.tenant)
+        return _scope(actor, answer.get("principals")) if answer["visible"] else KnowledgeScope.nothing(actor.tenant)
 
     async def document(self, actor: Actor, document_id: str, version: int | None = None) -> DocumentInfo:
         """The document and that version as the actor may see them. Raises `not_found` for all else."""

@@ -1,0 +1,1 @@
+"""`placet demo`: the main job, step by step, every step checked."""

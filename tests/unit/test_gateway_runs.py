@@ -1,0 +1,104 @@
+"""What stored events of a run add up to in `GET /api/runs/{id}`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from placet.contracts.execution import Budget
+from placet.contracts.runs import RunEvent, RunStatus
+from services.gateway.domain.runs import QueuedRun, RunRecord, RunSeen, in_order, view
+
+BEGAN = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
+CARD = {"proposal_id": "prop-1", "tool": "refund_payment", "title": "Refund", "risk": "critical_funds"}
+
+
+def seen(seq: int, name: str, data: dict[str, Any] | None = None, **changes: Any) -> RunSeen:
+    fields: dict[str, Any] = {
+        "run_id": "run-1",
+        "seq": seq,
+        "owner": "alice",
+        "conversation_id": "conv-1",
+        "data": data or {},
+        "node": "plan",
+        "started_at": BEGAN.isoformat(),
+    }
+    return RunSeen(seq + 100, name, BEGAN + timedelta(seconds=seq), RunEvent(**(fields | changes)))
+
+
+def folded(*events: RunSeen, after_s: float = 60.0) -> Any:
+    return view(RunRecord(in_order(events)), BEGAN + timedelta(seconds=after_s))
+
+
+def test_view_queued_run_says_queued_and_since_when() -> None:
+    shown = view(RunRecord(queued=QueuedRun("run-1", "alice", BEGAN)), BEGAN)
+    assert (shown.status, shown.updated_at, shown.answer) == (RunStatus.QUEUED, BEGAN, None)
+
+
+def test_view_empty_record_has_nothing_to_show() -> None:
+    with pytest.raises(ValueError, match="empty record"):
+        view(RunRecord(), BEGAN)
+
+
+@pytest.mark.spec("U2", "U6")
+def test_view_running_run_shows_node_attempt_and_budget_used_of_limit() -> None:
+    budget = Budget(steps=2, tool_calls=1, tokens=90)
+    last = seen(3, "tool-completed", node="compose", attempt=2, budget=budget, limits={"steps": 8, "elapsed_s": 120})
+    shown = folded(seen(1, "run-started"), last)
+    assert (shown.status, shown.node, shown.attempts) == (RunStatus.RUNNING, "compose", 2)
+    assert shown.budget["steps"] == {"used": 2, "limit": 8}
+    assert shown.budget["tokens"] == {"used": 90, "limit": None}
+    assert shown.budget["elapsed_s"] == {"used": 60.0, "limit": 120}
+    assert set(shown.budget) == {"steps", "tool_calls", "tokens", "cost", "elapsed_s"}
+
+
+def test_view_events_out_of_order_are_folded_by_sequence() -> None:
+    shown = folded(seen(5, "tool-completed", node="compose"), seen(2, "run-routed", node="route"))
+    assert shown.node == "compose"
+
+
+@pytest.mark.spec("U6", "A1")
+def test_view_waiting_run_shows_the_card_without_a_decision() -> None:
+    shown = folded(seen(1, "run-started"), seen(4, "run-waiting-for-human", CARD))
+    assert shown.status is RunStatus.WAITING_FOR_HUMAN
+    assert shown.approval == {**CARD, "decision": None}
+
+
+def test_view_resumed_run_is_running_and_shows_the_decision() -> None:
+    resumed = seen(5, "run-resumed", {"proposal_id": "prop-1", "decision": "approve"})
+    shown = folded(seen(4, "run-waiting-for-human", CARD), resumed)
+    assert shown.status is RunStatus.RUNNING
+    assert shown.approval["decision"] == "approve"
+
+
+def test_view_run_waiting_a_second_time_shows_no_earlier_decision() -> None:
+    resumed = seen(5, "run-resumed", {"proposal_id": "prop-1", "decision": "approve"})
+    shown = folded(resumed, seen(7, "run-waiting-for-human", {**CARD, "proposal_id": "prop-2"}))
+    assert shown.status is RunStatus.WAITING_FOR_HUMAN
+    assert shown.approval == {**CARD, "proposal_id": "prop-2", "decision": None}
+
+
+def test_view_completed_run_shows_answer_and_stops_counting_time() -> None:
+    end = {"finish_reason": "success", "answer": "650", "citations": [{"chunk_id": "c1"}]}
+    shown = folded(seen(1, "run-started"), seen(9, "run-completed", end), after_s=5000)
+    assert (shown.status, shown.answer, shown.finish_reason) == (RunStatus.COMPLETED, "650", "success")
+    assert shown.citations == [{"chunk_id": "c1"}]
+    assert shown.budget["elapsed_s"]["used"] == 9.0
+
+
+def test_view_completed_run_that_still_waited_is_completed() -> None:
+    cancelled = seen(5, "run-completed", {"finish_reason": "cancelled", "answer": "", "citations": []})
+    assert folded(seen(4, "run-waiting-for-human", CARD), cancelled).status is RunStatus.COMPLETED
+
+
+@pytest.mark.parametrize("started_at", ["", "yesterday", "2026-11-30T12:00:00"])
+def test_view_start_time_that_cannot_be_compared_counts_as_nothing_elapsed(started_at: str) -> None:
+    assert folded(seen(1, "run-started", started_at=started_at)).budget["elapsed_s"]["used"] == 0.0
+
+
+def test_owner_of_record_is_who_asked_for_the_run() -> None:
+    assert RunRecord((seen(1, "run-started"),)).owner == "alice"
+    assert RunRecord(queued=QueuedRun("run-1", "bob", BEGAN)).owner == "bob"
+    assert RunRecord().owner is None
