@@ -58,6 +58,15 @@ test_active_must_be_true_itself if {
 	}
 }
 
+test_identity_is_text_and_not_empty if {
+	every path in ["/subject/id", "/subject/properties/tenant"] {
+		every value in ["", 1, null, ["alice"], {"id": "alice"}] {
+			decision := authz.decision with input as changed(fixtures.search, path, value)
+			decision.reasons == ["subject_inactive"]
+		}
+	}
+}
+
 test_unknown_vocabulary_is_denied if {
 	every path, value in {
 		"/action/properties/risk": "harmless",

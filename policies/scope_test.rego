@@ -18,6 +18,8 @@ test_nothing_opens_nothing if {
 test_publish_pair_is_never_automatic_whatever_the_route_table_says if {
 	every tool in ["create_publish_proposal", "apply_publish_decision"] {
 		not routes.includes(tool) with input as fixtures.search with data.tables.routes.fixed_rag.tools as [tool]
+		not routes.includes(tool) with input as fixtures.search
+			with data.tables.routes.fixed_rag as {"channels": ["chat"], "all_granted": true, "except": []}
 	}
 }
 

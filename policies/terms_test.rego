@@ -29,6 +29,19 @@ test_sensitive_read_gate_can_be_switched_on if {
 	gated.reasons == ["data_owner_approves"]
 }
 
+test_sensitive_read_gate_does_not_soften_what_asks_anyway if {
+	action := {"name": "run_readonly_sql", "properties": {
+		"sensitivity": "sensitive_read",
+		"effect": "none",
+		"risk": "critical_system",
+		"stage": "propose",
+		"domain": "",
+	}}
+	name := terms.agreement_name with input as changed(fixtures.search, "/action", action)
+		with data.tables.limits.sensitive_read.gate as true
+	name == "platform"
+}
+
 test_sensitive_read_gate_leaves_other_reads_alone if {
 	decision := authz.decision with input as fixtures.search with data.tables.limits.sensitive_read.gate as true
 	decision.effect == "allow"
@@ -74,7 +87,9 @@ test_unlisted_tool_needs_grant_and_manifest if {
 	plugged.effect == "allow"
 }
 
-test_manifest_limits_domains_and_effects if {
+test_manifest_limits_tools_domains_and_effects if {
+	tool := authz.decision with input as fixtures.note with data.tables.manifests.assistant.tools as ["search_knowledge"]
+	tool.reasons == ["manifest_excludes_tool"]
 	domain := authz.decision with input as fixtures.note with data.tables.manifests.assistant.domains as ["knowledge"]
 	domain.reasons == ["manifest_excludes_tool"]
 	effect := authz.decision with input as fixtures.note with data.tables.manifests.assistant.effects as ["none"]

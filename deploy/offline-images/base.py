@@ -12,7 +12,7 @@ from content import CACHE, content_key
 from names import BASE
 
 _SUITE = "bookworm"
-_PACKAGES = ("ca-certificates", "python3", "python3-venv", "zlib1g")
+_PACKAGES = ("ca-certificates", "libatomic1", "python3", "python3-venv", "zlib1g")
 _CHANGES = (
     "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "ENV LANG=C.UTF-8",

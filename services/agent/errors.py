@@ -25,3 +25,7 @@ class ModelUnavailableError(Exception):
 
 class UnsafeStateError(TypeError):
     """Something that must not be persisted was about to be written into a checkpoint."""
+
+
+class DrainedError(Exception):
+    """This worker is stopping: the run goes on elsewhere."""

@@ -39,15 +39,17 @@ from services.tool_executor.adapters.approvals import RpcApprovals
 from services.tool_executor.adapters.counters import KvRunCounters
 from services.tool_executor.adapters.documents import StoredDocuments
 from services.tool_executor.adapters.ledger import OWNER, StreamLedger
+from services.tool_executor.domain.facts import RunLimits
 from services.tool_executor.handlers.assess import Assessments
 from services.tool_executor.handlers.assessment import Assessor
 from services.tool_executor.handlers.commit import Commits
 from services.tool_executor.handlers.documents import DocumentCalls
 from services.tool_executor.handlers.effects import EffectRunner
-from services.tool_executor.handlers.execute import RunLimits, ToolCalls
+from services.tool_executor.handlers.execute import ToolCalls
 from services.tool_executor.handlers.identity import Callers
 from services.tool_executor.handlers.offer import Offer
 from services.tool_executor.handlers.people import People
+from services.tool_executor.handlers.records import CallRecords
 from services.tool_executor.handlers.settle import Settlements
 from services.tool_executor.settings import Settings
 
@@ -103,6 +105,7 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
     callers = Callers(GrantVerifier(keys.read(settings.grant_public_file)), directory, policy)
     assessor = Assessor(registry, policy)
     effects = EffectRunner(ledger, worker=socket.gethostname())
+    limits = RunLimits(settings.tool_executor_run_tool_calls, settings.tool_executor_run_spend)
     offer = Offer(callers, registry, policy)
     calls = ToolCalls(
         callers=callers,
@@ -113,8 +116,8 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
         ledger=ledger,
         approvals=RpcApprovals(RpcClient(bus)),
         counters=KvRunCounters(KeyValue(bus, "COUNTERS")),
-        audit=audit,
-        limits=RunLimits(settings.tool_executor_run_tool_calls, settings.tool_executor_run_spend),
+        records=CallRecords(audit, registry),
+        limits=limits,
     )
     store = KnowledgeStore(database, originals, NoEmbedder())
     documents = DocumentCalls(callers, StoredDocuments(store), audit)
@@ -125,7 +128,7 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
     routes: Mapping[str, Handler] = {
         "execute-tool": calls.on_execute,
         "list-tools": offer.on_list,
-        "assess-action": Assessments(callers, registry, assessor).on_assess,
+        "assess-action": Assessments(callers, registry, assessor, limits).on_assess,
         "resolve-citations": documents.on_resolve,
         "list-documents": documents.on_list,
         "get-document": documents.on_get,

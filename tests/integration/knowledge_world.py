@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 
 from placet.knowledge.models import Acl, KnowledgeBase, KnowledgeScope, NewVersion
+from placet.knowledge.ports import Embedder
 from placet.knowledge.store import KnowledgeStore
 
 
@@ -23,6 +25,21 @@ HEIDI = person("heidi", "hr", teams=("people",), clearance=2)
 MIKE = KnowledgeScope.nothing("acme")
 AUDITOR = KnowledgeScope("acme", "auditor", frozenset({"auditor"}))
 GLOBEX_ALICE = person("alice", "customer_support", teams=("support",), tenant="globex")
+
+
+class Remembering:
+    """An embedder that asks another one once per text."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self.model, self.weight = inner.model, inner.weight
+        self._inner = inner
+        self._known: dict[str, list[float]] = {}
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        for text in texts:
+            if text not in self._known:
+                (self._known[text],) = await self._inner.embed([text])
+        return [self._known[text] for text in texts]
 
 
 def new_tenant() -> str:

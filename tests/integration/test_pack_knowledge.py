@@ -277,9 +277,20 @@ async def test_publish_after_the_document_changed_is_a_conflict_and_publishes_no
     await draft(world, "doc-moved")
     args = await hand_over(world, "doc-moved")
     await draft(world, "doc-moved", "# Bikes\n\nBikes are gone.\n")
-    for call in (world.validate(CAROL, APPLY, **args), world.run(CAROL, APPLY, world.key(), **args)):
-        assert await outcome(call) == "conflict"
+    assert await outcome(world.validate(CAROL, APPLY, **args)) == "conflict"
+    assert await outcome(world.run(CAROL, APPLY, world.key(), **args)) == "conflict"
     assert await outcome(world.run(ALICE, SOURCE, document_id="doc-moved")) == "not_found"
+
+
+@pytest.mark.spec("A11", "T8", "A8")
+async def test_publish_at_an_old_lock_version_is_a_conflict_and_publishes_nothing(world: PackWorld) -> None:
+    await draft(world, "doc-locked")
+    await world.run(CAROL, APPLY, world.key(), **await hand_over(world, "doc-locked"))
+    await draft(world, "doc-locked", "# Bikes\n\nBikes are gone.\n")
+    args = {**await hand_over(world, "doc-locked"), "lock_version": 1}
+    assert await outcome(world.validate(CAROL, APPLY, **args)) == "conflict"
+    assert await outcome(world.run(CAROL, APPLY, world.key(), **args)) == "conflict"
+    assert (await world.run(ALICE, SOURCE, document_id="doc-locked"))["version"] == 1
 
 
 @pytest.mark.spec("A11")

@@ -41,20 +41,22 @@ async def ask(world: PackWorld, sql: str, who: Any = ALICE) -> dict[str, Any]:
         ),
         ("SELECT max(t.n) FROM (SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id) t", [[4]]),
         (
-            "SELECT CASE WHEN paid_amount > 1000 THEN 'a' ELSE 'b' END AS c, count(*) FROM orders GROUP BY 1 ORDER BY 1",
+            "SELECT CASE WHEN paid_amount > 1000 THEN 'a' ELSE 'b' END AS c, count(*) AS n FROM orders"
+            " GROUP BY 1 ORDER BY n",
             [["a", 2], ["b", 11]],
         ),
         ("SELECT round(avg(paid_amount), 2) FROM orders WHERE order_id IN ('A1001', 'A1003')", [[214.45]]),
         ("SELECT date_trunc('month', created_at)::date AS m, count(*) FROM orders GROUP BY 1", [["2026-11-01", 13]]),
         ("SELECT coalesce(NULL, 'x') || '%s' AS y FROM orders LIMIT 1", [["x%s"]]),
+        ("SELECT order_id FROM orders ORDER BY order_id LIMIT 1 OFFSET 1", [["A1002"]]),
         ("SELECT served_by FROM customers WHERE customer_id = 'C3001'", [["grace"]]),
         (
             "SELECT 99999999999999999 * paid_amount AS big FROM orders WHERE order_id = 'A1001'",
             [["29899999999999999701.00"]],
         ),
         (
-            "SELECT o.order_id FROM orders o WHERE o.order_id IN (SELECT order_id FROM shipments) ORDER BY 1 LIMIT 1 OFFSET 1",
-            [["A1002"]],
+            "SELECT o.order_id FROM orders o WHERE o.order_id IN (SELECT order_id FROM shipments) ORDER BY 1 LIMIT 1",
+            [["A1001"]],
         ),
     ],
 )

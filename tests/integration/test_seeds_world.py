@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -73,7 +72,7 @@ async def test_every_document_has_the_status_of_the_manifest(postgres_rig: Postg
         ("alice", "年假有多少天", "doc-leave", "12 天"),
         ("bob", "office opening hours", "doc-office-guide", "7:30"),
         ("bob", "发布代号是什么", "doc-rnd-handbook", "蓝鲸"),
-        ("frank", "severance for each year of service", "doc-layoff-plan", "one month's salary"),
+        ("frank", "severance in the layoff plan", "doc-layoff-plan", "one month's salary"),
         ("heidi", "高级工程师的月薪范围", "doc-hr-file", "28,000"),
         ("globex_alice", "nightly lodging limit in Shanghai", "doc-travel-v2", "888"),
     ],
@@ -107,7 +106,11 @@ async def test_orders_are_those_that_outside_checks_use(postgres_rig: PostgresRi
 
 
 def test_generated_documents_are_those_of_the_script(root: Path) -> None:
-    files = [root / "seeds/knowledge/acme" / name for name in ("expense-policy.pdf", "refund-handbook.docx")]
-    before = [file.read_bytes() for file in files]
-    subprocess.run([sys.executable, str(root / "seeds/build_documents.py")], check=True)
-    assert [file.read_bytes() for file in files] == before
+    spec = importlib.util.spec_from_file_location("build_documents", root / "seeds/build_documents.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    acme = root / "seeds/knowledge/acme"
+    assert script.expense_policy() == (acme / "expense-policy.pdf").read_bytes()
+    assert script.refund_handbook() == (acme / "refund-handbook.docx").read_bytes()

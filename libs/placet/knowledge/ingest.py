@@ -14,8 +14,7 @@ from placet.knowledge.chunking import chunks_of
 from placet.knowledge.errors import NotFound
 from placet.knowledge.models import Chunk, DocumentState, KnowledgeBase, NewVersion
 from placet.knowledge.parsed import ParsedDocument
-from placet.knowledge.parser import Parser
-from placet.knowledge.ports import Database, Embedder, OriginalStore
+from placet.knowledge.ports import Database, Embedder, FileParser, OriginalStore
 from placet.knowledge.tokens import terms, tsvector
 from placet.knowledge.vectors import literal
 
@@ -81,7 +80,7 @@ class _Prepared:
 class Ingest:
     database: Database
     originals: OriginalStore
-    parser: Parser
+    parser: FileParser
     embedder: Embedder
 
     async def put_base(self, base: KnowledgeBase, *, only_new: bool) -> None:

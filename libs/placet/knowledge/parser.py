@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from placet.knowledge.errors import ParseError, ParseFailure
@@ -42,11 +42,8 @@ class Parser:
             answer = await self._run(filename, data)
         if "error" in answer:
             raise ParseError(ParseFailure(answer["error"]), answer["detail"])
-        blocks = tuple(
-            Block(text=readable(text), page=page, section=tuple(readable(title) for title in section))
-            for text, page, section in answer["blocks"]
-        )
-        return ParsedDocument(media_type=answer["media_type"], blocks=blocks, pages=answer["pages"])
+        blocks = tuple(Block(text, page, tuple(section)) for text, page, section in answer["blocks"])
+        return readable_document(ParsedDocument(answer["media_type"], blocks, answer["pages"]))
 
     async def _run(self, filename: str, data: bytes) -> dict[str, Any]:
         process = await asyncio.create_subprocess_exec(
@@ -69,6 +66,15 @@ class Parser:
             raise _crash(process.returncode)
         answer: dict[str, Any] = json.loads(output)
         return answer
+
+
+def readable_document(parsed: ParsedDocument) -> ParsedDocument:
+    """The same with its text normalised for reading."""
+    blocks = (
+        Block(readable(block.text), block.page, tuple(readable(title) for title in block.section))
+        for block in parsed.blocks
+    )
+    return replace(parsed, blocks=tuple(blocks))
 
 
 def _crash(status: int | None) -> ParseError:

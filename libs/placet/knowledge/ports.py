@@ -8,6 +8,8 @@ from typing import Protocol
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from placet.knowledge.parsed import ParsedDocument
+
 
 class Database(Protocol):
     """Transactions as the least-privilege role; `placet.storage.Database` is one."""
@@ -28,6 +30,14 @@ class OriginalStore(Protocol):
 
     async def get(self, key: str) -> bytes:
         """Raises KeyError when there is no such file."""
+        ...
+
+
+class FileParser(Protocol):
+    """Files to text; `placet.knowledge.parser.Parser` does it in child processes."""
+
+    async def parse(self, filename: str, data: bytes) -> ParsedDocument:
+        """Raises ParseError."""
         ...
 
 

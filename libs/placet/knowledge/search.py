@@ -22,6 +22,8 @@ from placet.knowledge.vectors import nearest
 LEXICAL_CANDIDATES = 200
 VECTOR_CANDIDATES = 50
 MAX_K = 50
+MAX_QUERY = 4_000  # characters that are searched for
+MAX_EMBEDDED = 600  # ... and whose meaning is: longer questions cost time and blur it
 SPARE = 10  # read this many more bodies than asked for: some may become unreadable between search and reading
 
 _log = logging.getLogger(__name__)
@@ -68,7 +70,7 @@ class Search:
     async def find(self, scope: KnowledgeScope, query: str, k: int) -> list[Hit]:
         """The best `k` (at most 50) chunks of published versions that `scope` may read now, best first."""
         k = max(1, min(k, MAX_K))
-        wanted = query_terms(query)
+        wanted = query_terms(query[:MAX_QUERY])
         vector = await self._vector(query)
         async with self.database.transaction(local=scopes.settings(scope), read_only=True) as connection:
             readable = await scopes.resolve(connection, scope)
@@ -107,11 +109,16 @@ class Search:
     async def _vector(self, query: str) -> list[float] | None:
         """The query as a vector, before a connection is held; without one the search is lexical only."""
         try:
-            vectors = await self.embedder.embed([query])
+            vectors = await self.embedder.embed([_embeddable(query)])
         except PlacetError as error:
             _log.warning("searching without vectors: %s", error)
             return None
         return vectors[0] if vectors else None
+
+
+def _embeddable(query: str) -> str:
+    """Shortened, and without the lone surrogates that JSON can carry but UTF-8 cannot."""
+    return query[:MAX_EMBEDDED].encode("utf-8", "replace").decode()
 
 
 async def _corpus(connection: AsyncConnection, tenant: str, readable: ReadableScope, wanted: list[str]) -> Corpus:

@@ -20,7 +20,7 @@ from placet.knowledge.models import (
     VersionText,
 )
 from placet.knowledge.parser import Parser
-from placet.knowledge.ports import Database, Embedder, OriginalStore
+from placet.knowledge.ports import Database, Embedder, FileParser, OriginalStore
 from placet.knowledge.publishing import Publishing
 from placet.knowledge.search import Search
 
@@ -33,7 +33,7 @@ class KnowledgeStore:
     """
 
     def __init__(
-        self, database: Database, originals: OriginalStore, embedder: Embedder, parser: Parser | None = None
+        self, database: Database, originals: OriginalStore, embedder: Embedder, parser: FileParser | None = None
     ) -> None:
         self._database = database
         self._originals = originals

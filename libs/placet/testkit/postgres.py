@@ -12,6 +12,7 @@ from placet.knowledge.seed import load
 from placet.knowledge.store import KnowledgeStore
 from placet.storage import AGENT, APPROVAL, EXECUTOR, OWNER, Database, EmbeddedPostgres, ensure_roles, migrate
 from placet.storage.seed import seed_business
+from placet.testkit.inline_parser import InlineParser
 from placet.testkit.originals import MemoryOriginals
 
 
@@ -23,7 +24,7 @@ class PostgresRig:
         self.passwords = {role: secrets.token_urlsafe(16) for role in (OWNER, EXECUTOR, AGENT, APPROVAL)}
         self.originals = MemoryOriginals()
         self.embedder: Embedder = UseEmbedder()
-        self._databases: list[Database] = []
+        self._databases: dict[str, Database] = {}
 
     async def start(self) -> None:
         """Start the server, make the roles and bring the schema up to date."""
@@ -35,14 +36,14 @@ class PostgresRig:
         return self.server.url(role, self.passwords[role])
 
     def database(self, role: str = EXECUTOR) -> Database:
-        """A pool as `role`, closed by `close` at the latest."""
-        database = Database.open(self.url(role))
-        self._databases.append(database)
-        return database
+        """The pool of `role`, closed by `close`."""
+        if role not in self._databases:
+            self._databases[role] = Database.open(self.url(role))
+        return self._databases[role]
 
     def knowledge(self, embedder: Embedder | None = None) -> KnowledgeStore:
-        """A store as the executor's role."""
-        return KnowledgeStore(self.database(), self.originals, embedder or self.embedder)
+        """A store as the executor's role. It parses in this process: the child process has tests of its own."""
+        return KnowledgeStore(self.database(), self.originals, embedder or self.embedder, InlineParser())
 
     async def seed(self, seeds: Path) -> None:
         """Load the demo world below `seeds`: documents and business data."""
@@ -54,7 +55,7 @@ class PostgresRig:
         await self.server.kill()
 
     async def close(self) -> None:
-        for database in self._databases:
+        for database in self._databases.values():
             await database.close()
         self._databases.clear()
         await self.server.stop()

@@ -16,7 +16,7 @@ from services.agent.domain.offline.extractive import Source
 _QUESTION = re.compile(r"<question>\n(.*?)\n</question>", re.DOTALL)
 _QUERY = re.compile(r"<search-query>\n(.*?)\n</search-query>", re.DOTALL)
 _EVIDENCE = re.compile(
-    r'<evidence n="(\d+)" title="([^"]*)" vouched-for="(yes|no)" origin="document">\n(.*?)\n</evidence>', re.DOTALL
+    r'<evidence n="(\d+)" document="([^"]*)" title="([^"]*)" vouched-for="(yes|no)">\n(.*?)\n</evidence>', re.DOTALL
 )
 _DATA = re.compile(r'<data origin="tool ([^"]*)">\n(.*?)\n</data>', re.DOTALL)
 
@@ -27,7 +27,11 @@ def _inert(text: str) -> str:
 
 
 def _live(text: str) -> str:
-    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&amp;", "&")
+
+
+def _quoted(text: str) -> str:
+    return " ".join(_inert(text).replace('"', "&quot;").split())
 
 
 def question(asked: str, query: str) -> str:
@@ -46,16 +50,16 @@ def read_question(message: str) -> tuple[str, str]:
 def evidence(pieces: Sequence[Evidence]) -> str:
     """Numbered from 1, in the order given."""
     return "\n".join(
-        f'<evidence n="{number}" title="{_inert(piece.title).replace(chr(34), "&quot;")}" '
-        f'vouched-for="{"yes" if piece.trusted else "no"}" origin="document">\n{_inert(piece.text)}\n</evidence>'
+        f'<evidence n="{number}" document="{_quoted(piece.document_id)}" title="{_quoted(piece.title)}" '
+        f'vouched-for="{"yes" if piece.trusted else "no"}">\n{_inert(piece.text)}\n</evidence>'
         for number, piece in enumerate(pieces, start=1)
     )
 
 
 def read_evidence(message: str) -> list[Source]:
     return [
-        Source(int(number), _live(title.replace("&quot;", '"')), _live(text), vouched == "yes")
-        for number, title, vouched, text in _EVIDENCE.findall(message)
+        Source(int(number), _live(title), _live(text), vouched == "yes", _live(document))
+        for number, document, title, vouched, text in _EVIDENCE.findall(message)
     ]
 
 

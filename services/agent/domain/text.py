@@ -14,10 +14,12 @@ _HAN_RUN = re.compile(r"[\u3400-\u9fff]+")
 _ENGLISH_NOISE = frozenset(
     re.findall(
         r"\S+",
-        "a about also am an and any are as at be been but by can could did do does for from give had has have hi how i if "
-        "in into is it its just know many may me much must my need no not of on once or our please remember say says "
-        "should so some tell than that the their them then there these they this to under up us was we were what what's "
-        "when where which who whom why will with would you your",
+        """
+        a about also am an and any are as at be been but by can could did do does for from give had has have hi how i if
+        in into is it its just know many may me much must my need no not of on once or our please remember say says
+        should so some tell than that the their them then there these they this to under up us was we were what what's
+        when where which who whom why will with would you your
+        """,
     )
 )
 _CHINESE_NOISE = re.compile(

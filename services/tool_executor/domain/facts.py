@@ -15,6 +15,7 @@ from placet.contracts.policy import (
     Context,
     DecisionInput,
     Influence,
+    Meter,
     Resource,
     Stage,
     Subject,
@@ -24,6 +25,18 @@ from placet.contracts.tools import Route
 from placet.toolkit import Actor, ResourceView, ToolSpec
 
 AGENT = "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """What one run may use: tool calls, and money in the policy's house currency."""
+
+    tool_calls: int
+    spend: float
+
+    def after(self, calls: int) -> BudgetFacts:
+        """The budget of a run that has made `calls` calls."""
+        return BudgetFacts(tool_calls=Meter(used=calls, limit=self.tool_calls), spend=Meter(used=0, limit=self.spend))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from placet.messaging.rpc import Call
 from placet.toolkit import ToolContext
 from placet.toolkit.registry import ToolRegistry
 from services.tool_executor.domain.arguments import strip_identity
-from services.tool_executor.domain.facts import Circumstances, actor_of
+from services.tool_executor.domain.facts import Circumstances, RunLimits, actor_of
 from services.tool_executor.errors import denial, tool_not_allowed
 from services.tool_executor.handlers.assessment import Assessor
 from services.tool_executor.handlers.identity import Callers
@@ -29,6 +29,7 @@ class Assessments:
     callers: Callers
     registry: ToolRegistry
     assessor: Assessor
+    limits: RunLimits
 
     async def on_assess(self, call: Call, command: AssessAction) -> PacketReply:
         """Raises what a fresh call with these arguments would: the proposal then stays as it is."""
@@ -46,8 +47,12 @@ class Assessments:
             now=now(),
             run_id=origin.run_id,
         )
+        # The call itself was counted when it was made; a person's edit of it uses up nothing more.
         around = Circumstances(
-            route=Route(origin.route), channel=channel_of(origin), influence=Influence(authors=origin.authors)
+            route=Route(origin.route),
+            channel=channel_of(origin),
+            influence=Influence(authors=origin.authors),
+            budget=self.limits.after(0) if origin.run_id else None,
         )
         arguments = strip_identity(command.args).arguments
         assessment = await self.assessor.assess(spec, context, person, arguments, around)

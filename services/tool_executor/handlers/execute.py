@@ -7,72 +7,30 @@ with the directory of now → business rules → allow | deny | proposal → led
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
-from placet.audit.trail import AuditTrail
 from placet.contracts.approvals import ProposeAction
 from placet.contracts.digests import derived_id, digest, idempotency_key
 from placet.contracts.envelope import now
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.execution import DecisionNote, ExecuteTool, ProposalNote, ToolReply
-from placet.contracts.policy import BudgetFacts, Influence, Meter
-from placet.contracts.proposals import Origin
+from placet.contracts.policy import BudgetFacts, Influence
 from placet.messaging.rpc import Call
 from placet.observability import metrics
 from placet.toolkit import HandOver, ToolContext, ToolResult, ToolSpec
 from placet.toolkit.registry import ToolRegistry
 from services.tool_executor.domain.arguments import Stripped, strip_identity
-from services.tool_executor.domain.facts import Circumstances, actor_of
-from services.tool_executor.domain.ledger import Entry
+from services.tool_executor.domain.facts import Circumstances, RunLimits, actor_of
 from services.tool_executor.domain.masking import masked
 from services.tool_executor.errors import denial, tool_not_allowed
 from services.tool_executor.handlers.assessment import Assessment, Assessor, within
 from services.tool_executor.handlers.effects import Effect, EffectRunner
+from services.tool_executor.handlers.governed import Governed
 from services.tool_executor.handlers.identity import Caller, Callers
 from services.tool_executor.handlers.offer import Offer
+from services.tool_executor.handlers.records import CallRecords, who
 from services.tool_executor.ports import Approvals, EffectLedger, LedgerRaceError, RunCounters
 
 _MAX_HANDOVERS = 1
-
-
-@dataclass(frozen=True, slots=True)
-class RunLimits:
-    """What one run may use: tool calls, and money in the policy's house currency."""
-
-    tool_calls: int
-    spend: float
-
-
-@dataclass(frozen=True, slots=True)
-class Governed:
-    """One call on its way through: who, what, and what was taken out of it."""
-
-    caller: Caller
-    command: ExecuteTool
-    spec: ToolSpec
-    stripped: Stripped
-    context: ToolContext
-    around: Circumstances
-
-    @property
-    def tenant(self) -> str:
-        return self.caller.grant.tenant
-
-    @property
-    def origin(self) -> Origin:
-        command, grant = self.command, self.caller.grant
-        return Origin(
-            tenant=grant.tenant,
-            requester=grant.actor,
-            run_id=grant.run_id,
-            call_id=command.call_id,
-            route=command.route.value,
-            conversation_id=command.conversation_id,
-            intent=command.intent,
-            lineage=command.lineage,
-            authors=command.authors,
-            request_id=self.context.request_id,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +43,7 @@ class ToolCalls:
     ledger: EffectLedger
     approvals: Approvals
     counters: RunCounters
-    audit: AuditTrail
+    records: CallRecords
     limits: RunLimits
 
     async def on_execute(self, call: Call, command: ExecuteTool) -> ToolReply:
@@ -93,7 +51,7 @@ class ToolCalls:
         try:
             reply = await self._admit(call, caller, command)
         except PlacetError as error:
-            metrics.TOOL_CALLS.labels(self._label(command.tool), error.code.value).inc()
+            metrics.TOOL_CALLS.labels(self.records.label(command.tool), error.code.value).inc()
             raise
         metrics.TOOL_CALLS.labels(reply.tool, reply.status).inc()
         return reply
@@ -105,14 +63,14 @@ class ToolCalls:
             error = tool_not_allowed()
             if not caller.person.active:
                 error = PlacetError(ErrorCode.PERMISSION_DENIED, "You may not do this.")
-            await self._refused(caller, command, error, note=f"not offered on route {command.route.value}")
+            await self.records.refused(caller, command, error, note=f"not offered on route {command.route.value}")
             raise error
         governed = self._governed(call, caller, command, spec, strip_identity(command.args))
         if governed.stripped.removed:
-            await self.audit.security_event(
+            await self.records.audit.security_event(
                 governed.tenant,
                 "identity_in_arguments",
-                **self._who(caller, command),
+                **who(caller, command),
                 note=", ".join(governed.stripped.removed),
             )
         governed = replace(governed, around=replace(governed.around, budget=await self._budget(caller)))
@@ -127,7 +85,7 @@ class ToolCalls:
                 raise denial(assessment.decision)
             await self.assessor.check_rules(assessment, context)
         except PlacetError as error:
-            await self._refused(governed.caller, governed.command, error, assessment=assessment, spec=spec)
+            await self.records.refused(governed.caller, governed.command, error, spec=spec, assessment=assessment)
             raise
         self.offer.saw_revision(assessment.decision.policy_revision)
         if assessment.decision.effect == "require_approval":
@@ -140,11 +98,11 @@ class ToolCalls:
         try:
             result = await within(governed.spec, governed.spec.handler(governed.context, assessment.args))
         except PlacetError as error:
-            await self._refused(governed.caller, governed.command, error, assessment=assessment, spec=governed.spec)
+            await self.records.refused(governed.caller, governed.command, error, assessment=assessment)
             raise
         if isinstance(result, HandOver):
             return await self._hand_over(governed, result, handovers)
-        await self._finished(governed, assessment, result.data)
+        await self.records.finished(governed, assessment, result.data)
         return _reply(governed, assessment, result)
 
     async def _hand_over(self, governed: Governed, handover: HandOver, handovers: int) -> ToolReply:
@@ -152,7 +110,7 @@ class ToolCalls:
         offered = await self.offer.of(governed.caller, governed.command.route)
         if spec is None or handovers < 1 or spec.name not in offered:
             error = tool_not_allowed()
-            await self._refused(governed.caller, governed.command, error, note=f"hand-over to {handover.tool}")
+            await self.records.refused(governed.caller, governed.command, error, note=f"hand-over to {handover.tool}")
             raise error
         next_ = replace(governed, spec=spec, stripped=Stripped(handover.args, governed.stripped.removed))
         return await self._govern(next_, handovers - 1)
@@ -169,9 +127,9 @@ class ToolCalls:
         try:
             data = entry.answer()
         except PlacetError as error:
-            await self._refused(governed.caller, governed.command, error, assessment=assessment, spec=governed.spec)
+            await self.records.refused(governed.caller, governed.command, error, assessment=assessment)
             raise
-        await self._finished(governed, assessment, data, entry=entry, key=effect.key)
+        await self.records.finished(governed, assessment, data, entry=entry, key=effect.key)
         return _reply(governed, assessment, ToolResult(data), key=effect.key, repeated=repeated)
 
     async def _propose(self, governed: Governed, assessment: Assessment) -> ToolReply:
@@ -184,7 +142,7 @@ class ToolCalls:
         view = await self.approvals.propose(
             ProposeAction(proposal_id=proposal_id, idempotency_key=key, origin=origin, packet=packet)
         )
-        await self._record(governed, assessment, "tool-decided", "require_approval", proposal_id=proposal_id)
+        await self.records.decided(governed, assessment, "require_approval", proposal_id=proposal_id)
         note = ProposalNote(
             proposal_id=proposal_id,
             tool=view.tool,
@@ -213,87 +171,7 @@ class ToolCalls:
         run_id = caller.grant.run_id
         if run_id is None:
             return None
-        used = await self.counters.take_call(caller.grant.tenant, run_id)
-        return BudgetFacts(
-            tool_calls=Meter(used=used, limit=self.limits.tool_calls), spend=Meter(used=0, limit=self.limits.spend)
-        )
-
-    async def _finished(
-        self,
-        governed: Governed,
-        assessment: Assessment,
-        data: dict[str, Any],
-        *,
-        entry: Entry | None = None,
-        key: str | None = None,
-    ) -> None:
-        result = masked(data, assessment.decision.obligations.mask) if governed.spec.writes else None
-        outcome = entry.state.value if entry else "ok"
-        await self._record(governed, assessment, "tool-finished", outcome, result=result, idempotency_key=key)
-
-    async def _record(self, governed: Governed, assessment: Assessment, name: str, outcome: str, **fields: Any) -> None:
-        await self.audit.record(
-            governed.tenant,
-            name,
-            action=governed.spec.name,
-            outcome=outcome,
-            **self._who(governed.caller, governed.command),
-            **_what(assessment),
-            **fields,
-        )
-
-    async def _refused(
-        self,
-        caller: Caller,
-        command: ExecuteTool,
-        error: PlacetError,
-        *,
-        assessment: Assessment | None = None,
-        spec: ToolSpec | None = None,
-        note: str | None = None,
-    ) -> None:
-        """Denials are audited inside, however alike they look outside (I3)."""
-        name = spec.name if spec else self._label(command.tool)
-        await self.audit.record(
-            caller.grant.tenant,
-            "access-denied" if error.code in _DENIED else "tool-finished",
-            action=name,
-            outcome="refused",
-            code=error.code.value,
-            note=note,
-            **self._who(caller, command),
-            **(_what(assessment) if assessment else {"tool": name}),
-        )
-
-    def _label(self, tool: str) -> str:
-        """A tool name fit for a record or a metric: an invented one is not repeated."""
-        return tool if self.registry.get(tool) else "unknown_tool"
-
-    @staticmethod
-    def _who(caller: Caller, command: ExecuteTool) -> dict[str, Any]:
-        return {
-            "actor": caller.person.id,
-            "roles": caller.person.roles,
-            "run_id": caller.grant.run_id,
-            "call_id": command.call_id,
-        }
-
-
-_DENIED = (ErrorCode.TOOL_NOT_ALLOWED, ErrorCode.PERMISSION_DENIED, ErrorCode.NOT_FOUND)
-
-
-def _what(assessment: Assessment) -> dict[str, Any]:
-    """The decided call, for the record: complete enough to be replayed, personal fields masked."""
-    decision, mask = assessment.decision, assessment.decision.obligations.mask
-    resource = assessment.decision_input.resource
-    return {
-        "tool": assessment.spec.name,
-        "arguments": masked(assessment.arguments, mask),
-        "resource": {"type": resource.type, "id": resource.id, "version": resource.properties.get("version")},
-        "decision": decision.model_dump(mode="json"),
-        "decision_input": masked(assessment.decision_input.model_dump(mode="json"), mask),
-        "policy_revision": decision.policy_revision,
-    }
+        return self.limits.after(await self.counters.take_call(caller.grant.tenant, run_id))
 
 
 def _key(governed: Governed, assessment: Assessment, *, occasion: str) -> str:

@@ -33,6 +33,7 @@ class Outline:
 
 
 def tidy(text: str) -> str:
-    """Collapse runs of white space within lines, drop blank lines and control characters."""
-    lines = (" ".join(line.split()) for line in text.replace("\x00", "").splitlines())
+    """Collapse runs of white space within lines, drop blank lines and what cannot be stored (NUL, lone surrogates)."""
+    storable = text.replace("\x00", "").encode("utf-8", "ignore").decode()
+    lines = (" ".join(line.split()) for line in storable.splitlines())
     return "\n".join(line for line in lines if line)

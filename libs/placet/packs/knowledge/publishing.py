@@ -169,6 +169,9 @@ class ApplyPublishDecisionTool:
             raise PlacetError(ErrorCode.CONFLICT, message, expected=args.lock_version, found=info.lock_version)
         if info.status not in _PUBLISHABLE:
             raise PlacetError(ErrorCode.CONFLICT, f"Version {info.version} is {info.status}.", status=info.status)
+        if info.status == "draft" and info.version != info.latest_version:
+            message = "A newer version of the document was taken in meanwhile."
+            raise PlacetError(ErrorCode.CONFLICT, message, expected=info.version, found=info.latest_version)
         return info
 
     async def _texts(self, ctx: ToolContext, info: DocumentInfo) -> tuple[str, str]:

@@ -28,6 +28,7 @@ class Source:
     title: str
     text: str
     trusted: bool = True
+    document: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ from services.agent.domain.offline.requests import Missing, Record, Wanted, requ
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A call of an earlier round and its answer, as the model is told of them."""
+    """A call of an earlier round and its answer, as the model is told of them; `documents` a search has found."""
 
     tool: str
     args: dict[str, Any]
-    status: str
     data: dict[str, Any]
+    documents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +118,7 @@ def _read_version(question: str, turns: Sequence[Turn]) -> Wanted | None:
     """The version asked for, of the document named or of the best one that a search has found."""
     document = extraction.document_id(question)
     if document is None:
-        found = [item for turn in turns if turn.tool == "search_knowledge" for item in turn.data.get("items") or []]
-        document = str(found[0]["document_id"]) if found else None
+        document = next((found for turn in turns for found in turn.documents), None)
     if document is None:
         return None
     number = extraction.version_number(question)

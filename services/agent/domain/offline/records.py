@@ -48,7 +48,8 @@ def _state(value: Any, language: Language) -> str:
 # One line per kind of record, in both languages; `{state_}` is the state in the reader's words.
 _TEXTS: dict[str, tuple[str, str]] = {
     "orders": (
-        "订单 {order_id}（{item}）：{state_}，实付 {paid_amount} {currency}，已退款 {refunded_amount}，可退款 {refundable}。",
+        "订单 {order_id}（{item}）：{state_}，实付 {paid_amount} {currency}，已退款 {refunded_amount}，"
+        "可退款 {refundable}。",
         "Order {order_id} ({item}): {state_}, paid {paid_amount} {currency}, refunded {refunded_amount}, "
         "refundable {refundable}.",
     ),

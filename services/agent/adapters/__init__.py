@@ -1,0 +1,1 @@
+"""The bus, the database, the graph and the models."""

@@ -1,0 +1,109 @@
+"""One way to talk to a chat model, whichever it is: time limits, bounded retries, and no half answers.
+
+The client libraries' own defaults wait without end, sleep as long as a server asks, and take a stream that was cut in
+the middle for an answer. So retries are made here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+
+from placet.observability import logs
+from services.agent.adapters.models.prompts import compose_messages, openai_tools, plan_messages
+from services.agent.errors import ModelUnavailableError
+from services.agent.ports import ComposePrompt, Planned, PlannedCall, PlanPrompt, Spoken
+
+log = logs.get(__name__)
+
+_ATTEMPTS = 3
+_FIRST_PAUSE_S = 0.4
+_LONGEST_PAUSE_S = 5.0
+_COMPLETE = frozenset({"stop", "tool_calls", "function_call"})
+_WORTH_REPEATING = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+
+
+class LangChainModel:
+    """Implements `Model`. `failures` are the exceptions by which the client library says that a call failed."""
+
+    def __init__(self, chat: BaseChatModel, failures: tuple[type[Exception], ...] = ()) -> None:
+        self._chat = chat
+        self._failures = (*failures, OSError, TimeoutError)
+
+    async def plan(self, prompt: PlanPrompt, *, timeout_s: float) -> Planned:
+        messages = plan_messages(prompt)
+        bound: Any = self._chat.bind_tools(openai_tools(prompt.tools)) if prompt.tools else self._chat.bind(tools=[])
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                async with asyncio.timeout(timeout_s):
+                    reply: AIMessage = await bound.ainvoke(messages)
+            except self._failures as error:
+                await _pause_or_give_up(error, attempt)
+            else:
+                return _planned(reply)
+        raise ModelUnavailableError("no_answer")
+
+    async def compose(self, prompt: ComposePrompt, *, timeout_s: float) -> AsyncIterator[Spoken]:
+        messages = compose_messages(prompt)
+        for attempt in range(1, _ATTEMPTS + 1):
+            spoken = False
+            try:
+                async with asyncio.timeout(timeout_s), aclosing(self._spoken(messages)) as pieces:
+                    async for piece in pieces:
+                        spoken = spoken or bool(piece.text)
+                        yield piece
+            except self._failures as error:
+                if spoken:
+                    raise ModelUnavailableError("cut_stream") from error
+                await _pause_or_give_up(error, attempt)
+            else:
+                return
+        raise ModelUnavailableError("no_answer")
+
+    async def _spoken(self, messages: list[BaseMessage]) -> AsyncIterator[Spoken]:
+        ended = ""
+        async for chunk in self._chat.astream(messages):
+            ended = str(chunk.response_metadata.get("finish_reason") or ended)
+            usage = chunk.usage_metadata if isinstance(chunk, AIMessageChunk) else None
+            yield Spoken(chunk.text, usage["total_tokens"] if usage else 0)
+        if ended not in _COMPLETE:
+            raise ModelUnavailableError(ended or "cut_stream")
+
+
+def _planned(reply: AIMessage) -> Planned:
+    ended = reply.response_metadata.get("finish_reason")
+    if ended is not None and ended not in _COMPLETE:
+        raise ModelUnavailableError(str(ended))
+    calls = [PlannedCall(call["name"], call["args"]) for call in reply.tool_calls]
+    calls += [PlannedCall(str(call["name"] or "unnamed"), {}, malformed=True) for call in reply.invalid_tool_calls]
+    tokens = reply.usage_metadata["total_tokens"] if reply.usage_metadata else 0
+    return Planned(tuple(calls), reply.text.strip(), tokens)
+
+
+async def _pause_or_give_up(error: Exception, attempt: int) -> None:
+    """Sleep before the next attempt; raises `ModelUnavailableError` when there should be none."""
+    status = getattr(error, "status_code", None)
+    exhausted = getattr(error, "code", None) == "insufficient_quota"
+    asked_s = _retry_after(error)
+    log.warning("the model failed", error=type(error).__name__, status=status, attempt=attempt)
+    final = status is not None and status not in _WORTH_REPEATING
+    if attempt == _ATTEMPTS or final or exhausted or asked_s > _LONGEST_PAUSE_S:
+        raise ModelUnavailableError(f"http_{status}" if status else type(error).__name__) from error
+    pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** (attempt - 1)) * (0.5 + random.random())  # noqa: S311 - jitter
+    await asyncio.sleep(max(asked_s, pause_s))
+
+
+def _retry_after(error: Exception) -> float:
+    """Seconds that the server asks for; 0 when it does not say."""
+    response = getattr(error, "response", None)
+    value = response.headers.get("retry-after", "") if response is not None else ""
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        return 0.0

@@ -1,0 +1,224 @@
+"""What driving a run needs of the outside, by role."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from placet.contracts.events import Completed
+from placet.contracts.execution import Budget, Citation, ToolReply
+from placet.contracts.runs import RunFinish
+from placet.contracts.tools import Route, ToolDescriptor
+from services.agent.domain.calls import Call
+from services.agent.domain.run import Place, Run, RunRecord
+
+
+class Lease(Protocol):
+    """The right to drive one run. `epoch` grows with every lease of any run."""
+
+    @property
+    def epoch(self) -> int: ...
+
+    def check(self) -> None:
+        """Raises `LeaseLostError` when another worker may have taken over."""
+        ...
+
+    async def wait_lost(self) -> None:
+        """Returns when the lease is lost; else never."""
+        ...
+
+    async def release(self) -> None: ...
+
+
+class Leases(Protocol):
+    async def acquire(self, tenant: str, run_id: str) -> Lease | None:
+        """None while another worker holds it."""
+        ...
+
+
+class RunLog(Protocol):
+    """One run's events, written under a lease."""
+
+    @property
+    def record(self) -> RunRecord: ...
+
+    def at(self, place: Place) -> None:
+        """Where the run stands: what the following events say beside their data."""
+        ...
+
+    async def append(self, name: str, data: dict[str, Any]) -> bool:
+        """Append the next event by compare-and-set; False when this very event is there already.
+
+        Raises `FencedError` when somebody else has appended, `PlacetError(dependency_unavailable)`.
+        """
+        ...
+
+
+class RunLogs(Protocol):
+    async def read(self, tenant: str, run_id: str) -> RunRecord: ...
+
+    async def open(self, run: Run, *, epoch: int, attempt: int) -> RunLog: ...
+
+
+class RunControl(Protocol):
+    """What outlives a drive beside events and checkpoints: the run with its grant, and the wish to cancel it."""
+
+    async def remember(self, run: Run) -> None: ...
+
+    async def recall(self, tenant: str, run_id: str) -> Run | None: ...
+
+    async def forget(self, tenant: str, run_id: str) -> None: ...
+
+    async def request_cancel(self, tenant: str, run_id: str, by: str) -> None: ...
+
+    async def cancel_requested_by(self, tenant: str, run_id: str) -> str | None: ...
+
+    async def count_failure(self, tenant: str, run_id: str) -> int:
+        """How many drives of this run have failed, this one included."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Influence:
+    """What the evidence seen so far says about a call: policy judges by it."""
+
+    lineage: tuple[str, ...] = ()
+    authors: tuple[str, ...] = ()
+    untrusted_documents: tuple[str, ...] = ()
+
+
+class ToolDoor(Protocol):
+    """The executor. Every method raises `PlacetError` with the executor's code."""
+
+    async def offered(self, run: Run, route: Route) -> tuple[ToolDescriptor, ...]: ...
+
+    async def execute(
+        self, run: Run, call: Call, route: Route, *, influence: Influence, budget: Budget, timeout_s: float
+    ) -> ToolReply: ...
+
+    async def resolve(self, run: Run, chunk_ids: Sequence[str]) -> tuple[Citation, ...]:
+        """What of these may be shown to the owner now."""
+        ...
+
+
+class Proposals(Protocol):
+    async def withdraw(self, run: Run, proposal_id: str) -> bool:
+        """False when it has been decided already."""
+        ...
+
+
+class Summaries(Protocol):
+    """The conversation's memory. Never raises: a run without its hint is still a run."""
+
+    async def load(self, run: Run) -> str | None: ...
+
+    async def save(self, run: Run, summary: str) -> None: ...
+
+
+class Trail(Protocol):
+    async def record(self, tenant: str, name: str, *, action: str, outcome: str, **fields: Any) -> None: ...
+
+    async def security_event(self, tenant: str, kind: str, **fields: Any) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToldCall:
+    """An earlier call as a model is told of it: `answer` is fenced text."""
+
+    call_id: str
+    step: int
+    tool: str
+    args: dict[str, Any]
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPrompt:
+    question: str
+    query: str
+    tools: tuple[ToolDescriptor, ...]
+    told: tuple[ToldCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCall:
+    """`malformed`: the model's arguments were no JSON object; there is nothing to execute."""
+
+    tool: str
+    args: dict[str, Any]
+    malformed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    calls: tuple[PlannedCall, ...]
+    say: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ComposePrompt:
+    """`material` is everything the answer may rest on, fenced."""
+
+    question: str
+    query: str
+    material: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A piece of an answer; `tokens` counts what was used since the piece before."""
+
+    text: str
+    tokens: int = 0
+
+
+class Model(Protocol):
+    """The language model. Both methods raise `ModelUnavailableError`."""
+
+    async def plan(self, prompt: PlanPrompt, *, timeout_s: float) -> Planned: ...
+
+    def compose(self, prompt: ComposePrompt, *, timeout_s: float) -> AsyncIterator[Spoken]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """How a run is to end."""
+
+    finish: RunFinish
+    answer: str
+    citations: tuple[Citation, ...] = ()
+
+
+class Ending(Protocol):
+    async def complete(self, run: Run, log: RunLog, draft: Draft) -> None:
+        """Audit, then append `run-completed`. Doing it twice is doing it once."""
+        ...
+
+
+class Drive(Protocol):
+    """One drive in progress, as the driver sees it."""
+
+    async def run(self) -> bool:
+        """Drive until the run is completed (True) or waits for people (False).
+
+        Raises `FencedError`, `LeaseLostError`, `NotParkedError`, `PlacetError`, and whatever the database raises.
+        """
+        ...
+
+    def drain(self) -> None:
+        """Stop before the next node, with `DrainedError`."""
+        ...
+
+    async def open_proposals(self, timeout_s: float) -> list[str]:
+        """Proposals that calls abandoned in mid-air have made, or may make within `timeout_s` seconds."""
+        ...
+
+
+class Engine(Protocol):
+    def prepare(self, run: Run, log: RunLog, lease: Lease, completed: Completed | None) -> Drive: ...
+
+    async def forget(self, tenant: str, run_id: str) -> None:
+        """Drop the checkpoints of a completed run."""
+        ...

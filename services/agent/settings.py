@@ -1,0 +1,41 @@
+"""Settings of the agent service: the only place where it reads the environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """All variables start with `PLACET_`. Without `agent_model_base_url` the offline model is used."""
+
+    model_config = SettingsConfigDict(env_prefix="PLACET_", extra="ignore", env_ignore_empty=True)
+
+    nats_url: str
+    nats_seed: str = ""
+    nats_seed_file: Path | None = None
+    health_port: int = 0
+    log_level: str = "INFO"
+    database_url: str
+    grant_public_file: Path
+    approval_public_file: Path
+
+    agent_model_base_url: str | None = None
+    agent_model: str = "gpt-4o-mini"
+    agent_api_key: SecretStr = SecretStr("")
+    agent_model_timeout_s: float = 60.0
+
+    agent_concurrency: int = 32
+    agent_database_pool: int = 8
+
+    agent_max_steps: int = 8
+    agent_max_tool_calls: int = 12
+    agent_max_tokens: int = 60_000
+    agent_max_wall_s: float = 120.0
+    agent_max_parallel: int = 4
+
+    agent_lease_ttl_s: int = 15
+    agent_lease_renew_s: float = 5.0
+    agent_max_failures: int = 6

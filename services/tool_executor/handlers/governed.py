@@ -1,0 +1,44 @@
+"""A governed call on its way through the executor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from placet.contracts.execution import ExecuteTool
+from placet.contracts.proposals import Origin
+from placet.toolkit import ToolContext, ToolSpec
+from services.tool_executor.domain.arguments import Stripped
+from services.tool_executor.domain.facts import Circumstances
+from services.tool_executor.handlers.identity import Caller
+
+
+@dataclass(frozen=True, slots=True)
+class Governed:
+    """One call on its way through: who, what, and what was taken out of it."""
+
+    caller: Caller
+    command: ExecuteTool
+    spec: ToolSpec
+    stripped: Stripped
+    context: ToolContext
+    around: Circumstances
+
+    @property
+    def tenant(self) -> str:
+        return self.caller.grant.tenant
+
+    @property
+    def origin(self) -> Origin:
+        command, grant = self.command, self.caller.grant
+        return Origin(
+            tenant=grant.tenant,
+            requester=grant.actor,
+            run_id=grant.run_id,
+            call_id=command.call_id,
+            route=command.route.value,
+            conversation_id=command.conversation_id,
+            intent=command.intent,
+            lineage=command.lineage,
+            authors=command.authors,
+            request_id=self.context.request_id,
+        )
