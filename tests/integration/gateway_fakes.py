@@ -167,7 +167,7 @@ def waiting_card() -> dict[str, Any]:
 
 
 def citation(chunk_id: str) -> execution.Citation:
-    document = chunk_id.split(":")[0]
+    document = chunk_id.partition(":")[0]
     return execution.Citation(
         chunk_id=chunk_id,
         document_id=document,

@@ -75,11 +75,15 @@ class GovernanceRig:
         self._gateway: Bus
         self._agent: Bus
 
-    async def start(self) -> None:
+    async def prepare(self) -> None:
+        """Keys, policies, bus, database and demo world: everything but the services."""
         self.keys.make()
         self._copy_policies()
         await provision(self._provision_settings(), lambda _: None)
         self.mint = GrantMint(keys.read(self.keys.private("grant")))
+
+    async def start(self) -> None:
+        await self.prepare()
         self._gateway = await self.nats.bus("gateway")
         self._agent = await self.nats.bus("agent")
         self.approval = await build_approval(self.approval_settings())

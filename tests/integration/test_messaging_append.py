@@ -175,6 +175,7 @@ async def test_append_while_the_bus_is_down_fails_and_is_not_sent_later(
     monkeypatch.setattr(append_module, "_BUDGET_S", 0.5)
     bus = await own_rig.bus("approval")
     own_rig.stop()
+    await until(lambda: not bus.client.is_connected)
     with pytest.raises(PlacetError) as caught:
         await _appender(bus).append("acme", _event("prop-ghost", "dave"), 0)
     assert caught.value.code is ErrorCode.DEPENDENCY_UNAVAILABLE
@@ -210,6 +211,7 @@ async def test_audit_record_with_a_lost_acknowledgement_is_stored_once(connect: 
 async def test_audit_record_that_cannot_be_stored_is_an_error_of_the_work(own_rig: NatsRig) -> None:
     bus = await own_rig.bus("approval")
     own_rig.stop()
+    await until(lambda: not bus.client.is_connected)
     with pytest.raises(PlacetError) as caught:
         await AuditWriter(bus).write("acme", "tool-decided", "run-1", _record())
     assert caught.value.code is ErrorCode.DEPENDENCY_UNAVAILABLE

@@ -107,6 +107,8 @@ async def test_original_shorter_than_described_is_reported_as_damaged(connect: A
 
 
 async def test_original_of_another_service_is_not_available(connect: Any) -> None:
+    bus = await connect("approval")
+    bus.js._timeout = 0.3
     with pytest.raises(PlacetError) as caught:
-        await ObjectStore(await connect("approval"), "ORIGINALS").get("any")
+        await ObjectStore(bus, "ORIGINALS").get("any")
     assert caught.value.code is ErrorCode.DEPENDENCY_UNAVAILABLE

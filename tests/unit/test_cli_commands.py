@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -47,11 +48,12 @@ def test_help_of_every_command_says_what_it_does(command: tuple[str, ...]) -> No
 
 def test_help_answers_in_half_a_second() -> None:
     def once() -> float:
-        started = time.monotonic()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-m", "placet.cli.main", "--help"], check=True, capture_output=True)
-        return time.monotonic() - started
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    # The best of five: other work on this machine must not decide.
+    # Processor time, and the best of five: other work on this machine must not decide.
     assert min(once() for _ in range(5)) < 0.5
 
 

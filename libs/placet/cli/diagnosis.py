@@ -95,7 +95,7 @@ def _ports(state: StateDir) -> Finding:
 
     try:
         remembered = json.loads(state.ports.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return Finding("ports", True, "any free ones will be chosen", needed=False)
     try:
         with state.locked():

@@ -6,6 +6,7 @@ A raw client costs a quarter to a tenth of the CPU of a broker framework here, a
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ DEADLINE_HEADER = "Placet-Timeout-Ms"
 DEFAULT_TIMEOUT_S = 10.0
 NO_RESPONDER_PATIENCE_S = 1.0
 MAX_REPLY_BYTES = 900_000
+_MILLISECONDS = re.compile(r"[0-9]{1,9}")
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -217,7 +219,7 @@ class RpcServer:
 def _timeout_s(message: Msg) -> float:
     """How long the caller waits, in seconds; what cannot be read counts as the default."""
     value = (message.headers or {}).get(DEADLINE_HEADER, "")
-    return int(value) / 1000 if value.isascii() and value.isdigit() else DEFAULT_TIMEOUT_S
+    return int(value) / 1000 if _MILLISECONDS.fullmatch(value) else DEFAULT_TIMEOUT_S
 
 
 def _reply_bytes(reply: BaseModel) -> bytes:

@@ -171,6 +171,10 @@ def nothing_found(language: Language) -> str:
     )
 
 
+def no_tool(language: Language) -> str:
+    return pick(language, "我没有可用于此操作的工具。", "I have no tool that could do this.")
+
+
 def nothing_done(language: Language) -> str:
     """Behind the words of a model that was asked to act and proposed nothing."""
     return pick(language, "（没有执行任何操作。）", "(Nothing was executed.)")

@@ -126,9 +126,12 @@ class Commits:
         try:
             return await self.assessor.assess(spec, context, person, approved.packet.arguments, around)
         except PlacetError as error:
-            if error.code is ErrorCode.NOT_FOUND:
-                raise PlacetError(ErrorCode.CONFLICT, "What was approved is no longer there.") from error
-            raise
+            if error.code is not ErrorCode.NOT_FOUND:
+                raise
+            # Nothing is there for one who was dismissed; for anybody else, the world has moved.
+            if not person.active:
+                raise PlacetError(ErrorCode.PERMISSION_DENIED, "The requester may no longer do this.") from error
+            raise PlacetError(ErrorCode.CONFLICT, "What was approved is no longer there.") from error
 
     async def _approvers(self, approved: ev.Approved) -> tuple[Person, ...]:
         tenant = approved.origin.tenant

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from placet.cli.commands.options import EngineName, EngineOption, JsonOption
+from placet.cli.commands.running import quiet_logs
 
 app = typer.Typer(help="Try the policies without anything else running.", no_args_is_help=True)
 
@@ -28,6 +29,7 @@ def run_tests(
     from placet.cli import policy_runs
     from placet.cli.output import fail
 
+    quiet_logs()
     result = asyncio.run(policy_runs.run_cases(policies, policy_engine.value, only))
     for name, difference in result.failures:
         typer.echo(f"✗ {name}: {difference}")
@@ -56,6 +58,7 @@ def explain(
     from placet.cli import policy_runs
     from placet.cli.output import print_json, print_table
 
+    quiet_logs()
     text = sys.stdin.read() if str(question) == "-" else question.read_text(encoding="utf-8")
     answer = asyncio.run(policy_runs.explain(policies, policy_engine.value, rule, text))
     if as_json:

@@ -1,8 +1,9 @@
-"""Runs a command's coroutine and tells refusals in one line."""
+"""How commands run: logs apart from results, refusals in one line."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Coroutine
 from typing import TypeVar
 
@@ -18,3 +19,10 @@ def run(work: Coroutine[object, object, T]) -> T:
         return asyncio.run(work)
     except ApiError as error:
         fail(str(error))
+
+
+def quiet_logs() -> None:
+    """Send what libraries log to standard error, warnings and worse only: standard output is the command's result."""
+    from placet.observability import logs
+
+    logs.configure("placet", os.environ.get("PLACET_LOG_LEVEL", "WARNING"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from placet.cli.commands.options import JsonOption
+from placet.cli.commands.running import quiet_logs
 
 app = typer.Typer(help="The tools that are installed.", no_args_is_help=True)
 
@@ -20,6 +21,7 @@ def list_tools(as_json: JsonOption = False) -> None:
     from placet.cli.output import print_json, print_table
     from placet.toolkit.registry import ToolRegistry, discover
 
+    quiet_logs()
     registry = ToolRegistry(discover())
     tools = sorted(registry, key=lambda tool: tool.name)
     if as_json:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
@@ -34,11 +33,11 @@ class LangChainModel:
 
     def __init__(self, chat: BaseChatModel, failures: tuple[type[Exception], ...] = ()) -> None:
         self._chat = chat
-        self._failures = (*failures, OSError, TimeoutError)
+        self._failures: tuple[type[Exception], ...] = (*failures, OSError, TimeoutError)
 
     async def plan(self, prompt: PlanPrompt, *, timeout_s: float) -> Planned:
         messages = plan_messages(prompt)
-        bound: Any = self._chat.bind_tools(openai_tools(prompt.tools)) if prompt.tools else self._chat.bind(tools=[])
+        bound = self._chat.bind_tools(openai_tools(prompt.tools))
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 async with asyncio.timeout(timeout_s):
@@ -51,22 +50,22 @@ class LangChainModel:
 
     async def compose(self, prompt: ComposePrompt, *, timeout_s: float) -> AsyncIterator[Spoken]:
         messages = compose_messages(prompt)
+        deadline = asyncio.get_running_loop().time() + timeout_s
         for attempt in range(1, _ATTEMPTS + 1):
             spoken = False
             try:
-                async with asyncio.timeout(timeout_s), aclosing(self._spoken(messages)) as pieces:
-                    async for piece in pieces:
+                async with aclosing(self._spoken(messages)) as pieces:
+                    while (piece := await _next(pieces, deadline)) is not None:
                         spoken = spoken or bool(piece.text)
                         yield piece
+                return
             except self._failures as error:
                 if spoken:
                     raise ModelUnavailableError("cut_stream") from error
                 await _pause_or_give_up(error, attempt)
-            else:
-                return
         raise ModelUnavailableError("no_answer")
 
-    async def _spoken(self, messages: list[BaseMessage]) -> AsyncIterator[Spoken]:
+    async def _spoken(self, messages: list[BaseMessage]) -> AsyncGenerator[Spoken, None]:
         ended = ""
         async for chunk in self._chat.astream(messages):
             ended = str(chunk.response_metadata.get("finish_reason") or ended)
@@ -74,6 +73,12 @@ class LangChainModel:
             yield Spoken(chunk.text, usage["total_tokens"] if usage else 0)
         if ended not in _COMPLETE:
             raise ModelUnavailableError(ended or "cut_stream")
+
+
+async def _next(pieces: AsyncGenerator[Spoken, None], deadline: float) -> Spoken | None:
+    """The next piece, or None at the end. The limit holds here and not around the loop, whose body is the caller's."""
+    async with asyncio.timeout_at(deadline):
+        return await anext(pieces, None)
 
 
 def _planned(reply: AIMessage) -> Planned:

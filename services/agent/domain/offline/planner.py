@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.agent.domain import extraction, signals
+from services.agent.domain.answers import no_tool
 from services.agent.domain.calls import fingerprint
 from services.agent.domain.language import Language, language_of, pick
 from services.agent.domain.offline.requests import Missing, Record, Wanted, requested
@@ -63,7 +64,7 @@ def plan(question: str, query: str, tools: Collection[str], turns: Sequence[Turn
     language = language_of(question)
     said = [_ask_back(item, language, turns) for item in wanted if isinstance(item, Missing)]
     if fresh:
-        said.append(pick(language, "我没有可用于此操作的工具。", "I have no tool that could do this."))
+        said.append(no_tool(language))
     return Plan(say=" ".join(said))
 
 

@@ -1,0 +1,44 @@
+"""What a drive knows beside the state: the run with its grant, evidence, results. In memory, made anew each time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from placet.contracts.execution import ToolReply
+from placet.contracts.tools import ToolDescriptor
+from services.agent.domain.evidence import Evidence
+from services.agent.domain.limits import Limits, Usage
+from services.agent.domain.run import Run
+from services.agent.ports import Draft, Lease, RunLog
+
+
+@dataclass(slots=True)
+class DriveContext:
+    """One drive of one run by one worker. Never persisted.
+
+    `bodies` are results of reads by call id; `pieces` evidence by chunk id; `said` what the model wrote instead of
+    calling a tool; `query` the question with its references resolved; `inflight` calls whose answer is awaited.
+    """
+
+    run: Run
+    log: RunLog
+    lease: Lease
+    limits: Limits
+    started_at: float = field(default_factory=time.monotonic)
+    query: str | None = None
+    tools: tuple[ToolDescriptor, ...] | None = None
+    bodies: dict[str, dict[str, Any]] = field(default_factory=dict)
+    pieces: dict[str, Evidence] = field(default_factory=dict)
+    said: str = ""
+    draft: Draft | None = None
+    inflight: dict[str, asyncio.Task[ToolReply]] = field(default_factory=dict)
+
+    def remaining_s(self, usage: Usage) -> float:
+        """Seconds of driving that are left. `usage.active_s` counts finished nodes, of this drive, too."""
+        return max(0.0, self.limits.wall_s - usage.active_s)
+
+    def tool(self, name: str) -> ToolDescriptor | None:
+        return next((tool for tool in self.tools or () if tool.name == name), None)

@@ -1,0 +1,1 @@
+"""The nodes of a run's graph, one room each."""

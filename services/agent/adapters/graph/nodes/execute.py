@@ -1,0 +1,126 @@
+"""Executing planned calls at the executor's door. What an answer means is decided by the error table (T4)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from placet.contracts.errors import ErrorCode, PlacetError
+from placet.contracts.execution import ToolReply
+from services.agent.adapters.graph.context import DriveContext
+from services.agent.adapters.graph.reading import Reading, influence_of
+from services.agent.adapters.graph.state import RunState, calls_of, route_of, usage_of
+from services.agent.domain.calls import Call, CallStatus
+from services.agent.domain.evidence import refs_of
+from services.agent.domain.limits import Usage
+from services.agent.domain.outcomes import decision_word, failed
+from services.agent.ports import ToolDoor
+
+_ATTEMPTS = 3
+_FIRST_PAUSE_S = 0.2
+_GRACE_S = 2.0  # on top of the tool's own time limit, for the decision before it and the way there and back
+_DEFAULT_TIMEOUT_S = 10.0
+
+
+class Execution:
+    def __init__(self, tools: ToolDoor, reading: Reading) -> None:
+        self._tools = tools
+        self._reading = reading
+
+    async def execute(self, state: RunState, drive: DriveContext) -> RunState:
+        """Run what is planned: reads side by side, anything that may change something one after the other."""
+        calls, usage = calls_of(state), usage_of(state)
+        planned = [call for call in calls if call.status is CallStatus.PLANNED]
+        left = max(0, drive.limits.tool_calls - usage.tool_calls)
+        allowed, beyond = planned[:left], planned[left:]
+        slots = asyncio.Semaphore(drive.limits.parallel if all(call.reads for call in allowed) else 1)
+
+        async def one(call: Call) -> Call:
+            async with slots:
+                return await self._one(state, drive, calls, call)
+
+        async with asyncio.TaskGroup() as group:
+            running = [group.create_task(one(call)) for call in allowed]
+        done = [task.result() for task in running]
+        done += [replace(call, status=CallStatus.ERROR, code=ErrorCode.LIMIT_REACHED.value) for call in beyond]
+        stopped = any(call.code == ErrorCode.LIMIT_REACHED.value for call in done)
+        update: RunState = {"calls": [call.as_json() for call in done], "usage": {"tool_calls": len(allowed)}}
+        return update | {"stop": "limit_reached"} if stopped else update
+
+    async def _one(self, state: RunState, drive: DriveContext, calls: Sequence[Call], call: Call) -> Call:
+        proposed = {"call_id": call.call_id, "tool": call.tool, "risk": call.risk}
+        await drive.log.append("tool-proposed", proposed)
+        try:
+            reply = await self._answer(state, drive, calls, call)
+        except PlacetError as error:
+            done = failed(call, error)
+            await _completed(drive, done)
+            return done
+        return await self._took(drive, call, reply)
+
+    async def _took(self, drive: DriveContext, call: Call, reply: ToolReply) -> Call:
+        if reply.status == "waiting_for_human" and reply.proposal is not None:
+            # The executor answers this only when the proposal is stored: now it may be shown.
+            await drive.log.append("run-waiting-for-human", reply.proposal.model_dump(mode="json"))
+            return replace(call, status=CallStatus.WAITING, proposal_id=reply.proposal.proposal_id)
+        done = replace(
+            call,
+            status=CallStatus.OK,
+            refs=refs_of(reply.evidence),
+            receipt=None if call.reads else (reply.result or {}),
+        )
+        if done.reads:
+            self._reading.take_in(drive, done, reply)
+        await _resumed_unseen(drive, call)
+        await _completed(drive, done)
+        return done
+
+    async def _answer(
+        self, state: RunState, drive: DriveContext, calls: Sequence[Call], call: Call
+    ) -> ToolReply:
+        """Ask, and ask again about the same call while that is worthwhile. Raises `PlacetError`."""
+        usage = usage_of(state)
+        for attempt in range(1, _ATTEMPTS + 1):
+            task = asyncio.create_task(self._ask(state, drive, calls, call, usage))
+            drive.inflight[call.call_id] = task
+            try:
+                # Shielded: when the run is cancelled, the driver still wants to learn of a proposal made meanwhile.
+                reply = await asyncio.shield(task)
+            except PlacetError as error:
+                drive.inflight.pop(call.call_id, None)
+                if not error.retryable or attempt == _ATTEMPTS:
+                    raise
+                await asyncio.sleep(_FIRST_PAUSE_S * 2 ** (attempt - 1) * (0.5 + random.random()))  # noqa: S311 - jitter
+            else:
+                drive.inflight.pop(call.call_id, None)
+                return reply
+        raise PlacetError(ErrorCode.TIMEOUT, "The tool gave no answer.")
+
+    async def _ask(
+        self, state: RunState, drive: DriveContext, calls: Sequence[Call], call: Call, usage: Usage
+    ) -> ToolReply:
+        declared = drive.tool(call.tool)
+        wanted_s = declared.timeout_s + _GRACE_S if declared else _DEFAULT_TIMEOUT_S
+        return await self._tools.execute(
+            drive.run,
+            call,
+            route_of(state),
+            influence=influence_of(calls),
+            budget=usage.as_budget(),
+            timeout_s=max(0.1, min(wanted_s, drive.remaining_s(usage))),
+        )
+
+
+async def _completed(drive: DriveContext, call: Call) -> None:
+    data = {"call_id": call.call_id, "tool": call.tool, "status": call.status.value}
+    await drive.log.append("tool-completed", data | ({"code": call.code} if call.code else {}))
+
+
+async def _resumed_unseen(drive: DriveContext, call: Call) -> None:
+    """A worker died after announcing a proposal, and by the time its call was asked about again it had been executed:
+    the waiting ends here."""
+    for proposal_id in sorted(drive.log.record.waiting_for(call.call_id)):
+        word = decision_word("success", edited=False)
+        await drive.log.append("run-resumed", {"proposal_id": proposal_id, "decision": word})

@@ -1,0 +1,110 @@
+"""Choosing calls: by the program on fixed routes, else by the model among the tools that are offered to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from placet.contracts.errors import RULES, ErrorCode, NextHop, PlacetError
+from placet.contracts.tools import Route, Sensitivity, ToolDescriptor
+from services.agent.adapters.graph.context import DriveContext
+from services.agent.adapters.graph.nodes.intake import Intake
+from services.agent.adapters.graph.reading import Reading
+from services.agent.adapters.graph.state import RunState, calls_of, route_of, usage_of
+from services.agent.domain.answers import no_tool
+from services.agent.domain.calls import Call, CallStatus, call_id, earlier_twin
+from services.agent.domain.limits import reached
+from services.agent.errors import ModelUnavailableError
+from services.agent.ports import Model, Planned, PlanPrompt, ToolDoor
+
+SEARCH = "search_knowledge"
+_FIXED_K, _SUMMARY_K = 6, 12
+# A tool whose call ended like this is not offered again in the same run: people are not asked twice.
+_CLOSED = frozenset({CallStatus.REJECTED, CallStatus.EXPIRED, CallStatus.CANCELLED, CallStatus.DENIED})
+
+
+class Planning:
+    def __init__(self, tools: ToolDoor, model: Model, intake: Intake, reading: Reading) -> None:
+        self._tools = tools
+        self._model = model
+        self._intake = intake
+        self._reading = reading
+
+    async def retrieve(self, state: RunState, drive: DriveContext) -> RunState:
+        """One search, without a model."""
+        if reached(usage_of(state), drive.limits):
+            return {"stop": "limit_reached"}
+        await self._offer(drive, route_of(state))
+        k = _SUMMARY_K if route_of(state) is Route.SUMMARY else _FIXED_K
+        planned = self._call(drive, step=1, index=0, tool=SEARCH, args={"query": await self._intake.query(drive), "k": k})
+        return {"calls": [planned.as_json()], "usage": {"steps": 1}}
+
+    async def plan(self, state: RunState, drive: DriveContext) -> RunState:
+        usage, calls = usage_of(state), calls_of(state)
+        if reached(usage, drive.limits):
+            return {"stop": "limit_reached"}
+        refused = await self._offer(drive, route_of(state))
+        if refused and not calls:
+            return {"stop": "refused"}
+        offered = self._still_offered(drive, calls)
+        if not offered:
+            drive.said = "" if calls else no_tool(drive.run.language)
+            return {}
+        await self._reading.restore(drive, calls, route_of(state))
+        prompt = PlanPrompt(
+            drive.run.question, await self._intake.query(drive), offered, self._reading.told(drive, calls)
+        )
+        try:
+            planned = await self._model.plan(prompt, timeout_s=drive.remaining_s(usage))
+        except ModelUnavailableError:
+            return {"stop": "model_unavailable", "usage": {"steps": 1}}
+        return self._planned(drive, usage.steps + 1, calls, planned)
+
+    async def _offer(self, drive: DriveContext, route: Route) -> bool:
+        """Learn which tools this run may see; True when the executor refuses the person altogether."""
+        if drive.tools is not None:
+            return False
+        try:
+            drive.tools = await self._tools.offered(drive.run, route)
+        except PlacetError as error:
+            drive.tools = ()
+            return RULES[error.code].next_hop is NextHop.SAFE_REFUSAL
+        return False
+
+    def _still_offered(self, drive: DriveContext, calls: Sequence[Call]) -> tuple[ToolDescriptor, ...]:
+        closed = {call.tool for call in calls if call.status in _CLOSED and not call.reads}
+        return tuple(tool for tool in drive.tools or () if tool.name not in closed)
+
+    def _planned(self, drive: DriveContext, step: int, calls: Sequence[Call], planned: Planned) -> RunState:
+        used: dict[str, float] = {"steps": 1, "tokens": planned.tokens}
+        if not planned.calls:
+            drive.said = planned.say
+            return {"usage": used}
+        fresh: list[Call] = []
+        for index, wanted in enumerate(planned.calls):
+            call = self._call(drive, step=step, index=index, tool=wanted.tool, args=wanted.args)
+            if wanted.malformed:
+                call = replace(
+                    call,
+                    status=CallStatus.ERROR,
+                    code=ErrorCode.INVALID_ARGUMENTS.value,
+                    note="The arguments were not a JSON object.",
+                )
+            elif twin := earlier_twin([*calls, *fresh], wanted.tool, wanted.args):
+                call = replace(call, status=twin.status, code=twin.code, repeats=twin.call_id)
+            fresh.append(call)
+        return {"calls": [call.as_json() for call in fresh], "usage": used}
+
+    def _call(self, drive: DriveContext, *, step: int, index: int, tool: str, args: dict[str, Any]) -> Call:
+        declared = drive.tool(tool)
+        return Call(
+            call_id=call_id(drive.run.run_id, step, index, tool, args),
+            step=step,
+            tool=tool,
+            args=args,
+            title=declared.title if declared else "",
+            risk=declared.risk.value if declared else "",
+            # What is not declared to this run is taken for a read, whose result is not kept.
+            reads=declared is None or declared.sensitivity is not Sensitivity.WRITE,
+        )
