@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -59,6 +60,8 @@ def _command(options: argparse.Namespace) -> int:
 
 def main() -> int:
     """Exit code 0; that of the command for `run`; 1 with one line on standard error when a step failed."""
+    # As an exception, so that an engine we started is stopped on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     os.chdir(Path(__file__).resolve().parents[2])
     try:
         return _command(_parser().parse_args())

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,6 +79,7 @@ class Engine:
         if len(str(self.directory)) > _SOCKET_MAX:
             raise EngineError(f"{self.directory} is too long for a socket path: choose a shorter --dir")
         self.directory.mkdir(parents=True, exist_ok=True)
+        self._end_orphan()
         self._pid_file.unlink(missing_ok=True)
         began = time.monotonic()
         process = self._spawn()
@@ -90,16 +91,23 @@ class Engine:
         return True
 
     def stop(self, *, purge: bool = False) -> None:
-        """Stop our engine (SIGTERM, after a minute SIGKILL) and with `purge` remove its data. Safe to repeat."""
+        """Stop our engine and with `purge` remove its data. Safe to repeat."""
         pid = self._pid()
         if pid is not None:
-            os.kill(pid, signal.SIGTERM)
-            if not self._gone_within(_STOP_S):
-                os.kill(pid, signal.SIGKILL)
-                self._gone_within(_STOP_S)
+            _end(pid, lambda: self._pid() == pid)
             print(f"engine: stopped, pid {pid}", flush=True)
+        self._end_orphan()
         if purge:
             self._remove_data()
+
+    def _end_orphan(self) -> None:
+        """containerd ends with dockerd, unless that was killed; the next one must not take its file for a live one."""
+        file = self.directory / "exec/containerd/containerd.pid"
+        marker = f"{self.directory}/exec/containerd/containerd.toml"
+        pid = _pid_in(file, marker)
+        if pid is not None:
+            _end(pid, lambda: _pid_in(file, marker) == pid)
+        file.unlink(missing_ok=True)
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         argv = ["dockerd", "--data-root", f"{self.directory}/data", "--exec-root", f"{self.directory}/exec"]
@@ -110,23 +118,7 @@ class Engine:
             return subprocess.Popen(argv, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
 
     def _pid(self) -> int | None:
-        """Our engine's pid, or none. A pid file left by a crash may name somebody else's process by now."""
-        try:
-            pid = int(self._pid_file.read_text(encoding="ascii"))
-            command = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
-        except (OSError, ValueError):
-            return None
-        return pid if f"{self.directory}/data" in command else None
-
-    def _gone_within(self, limit_s: float) -> bool:
-        deadline = time.monotonic() + limit_s
-        while time.monotonic() < deadline:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(-1, os.WNOHANG)  # when we are its parent, it stays a zombie until it is waited for
-            if self._pid() is None:
-                return True
-            time.sleep(_PAUSE_S)
-        return False
+        return _pid_in(self._pid_file, f"{self.directory}/data")
 
     def _remove_data(self) -> None:
         for mount in reversed(_mounts_under(self.directory)):
@@ -138,6 +130,31 @@ class Engine:
     def _log_end(self) -> str:
         lines = (self.directory / "dockerd.log").read_text(encoding="utf-8", errors="replace").splitlines()
         return "\n".join(lines[-15:])
+
+
+def _pid_in(file: Path, argument: str) -> int | None:
+    """The pid in a file if that process was started with this argument: a stale file may name anybody's by now."""
+    try:
+        pid = int(file.read_text(encoding="ascii"))
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+    except (OSError, ValueError):
+        return None
+    return pid if argument in arguments else None
+
+
+def _end(pid: int, alive: Callable[[], bool]) -> None:
+    """SIGTERM, and SIGKILL when it is still there after a minute. Raises `EngineError` when even that does not help."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+        deadline = time.monotonic() + _STOP_S
+        while time.monotonic() < deadline:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)  # when it is our child, it stays a zombie until it is waited for
+            if not alive():
+                return
+            time.sleep(_PAUSE_S)
+    raise EngineError(f"process {pid} cannot be stopped")
 
 
 def _mounts_under(directory: Path) -> list[str]:

@@ -184,11 +184,12 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """How a run is to end."""
+    """How a run is to end. `memorable`: there was something to answer, which the next question may lean on."""
 
     finish: RunFinish
     answer: str
     citations: tuple[Citation, ...] = ()
+    memorable: bool = False
 
 
 class Ending(Protocol):
@@ -211,8 +212,12 @@ class Drive(Protocol):
         """Stop before the next node, with `DrainedError`."""
         ...
 
-    async def open_proposals(self, timeout_s: float) -> list[str]:
-        """Proposals that calls abandoned in mid-air have made, or may make within `timeout_s` seconds."""
+    async def abandon(self, timeout_s: float) -> list[str]:
+        """Give up calls in mid-air, after waiting `timeout_s` seconds for them; returns the proposals they made."""
+        ...
+
+    async def done_so_far(self) -> list[str]:
+        """One sentence for every change that this run has already made."""
         ...
 
 

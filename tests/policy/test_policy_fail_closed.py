@@ -115,7 +115,7 @@ async def test_decision_with_opa_slow_is_denied_in_time() -> None:
 
 
 REVISION = {"bundles": {"b": {"revision": "sha256:x"}}}
-ALLOW = {"effect": "allow", "code": None, "reasons": [], "risk": "low", "obligations": {}}
+ALLOW: dict[str, Any] = {"effect": "allow", "code": None, "reasons": [], "risk": "low", "obligations": {}}
 
 
 def answer(result: Any, provenance: Any = REVISION) -> tuple[int, str]:

@@ -167,6 +167,17 @@ def test_environment_of_a_service_passes_on_its_own_settings_and_no_strangers() 
     assert agent["PLACET_LOG_LEVEL"] == "DEBUG"
 
 
+@pytest.mark.parametrize("given", [{}, {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": "/mine"}])
+def test_environment_that_has_a_byte_code_cache_keeps_it(given: dict[str, str]) -> None:
+    assert environment.bare(given).get("PYTHONPYCACHEPREFIX") == given.get("PYTHONPYCACHEPREFIX")
+
+
+def test_environment_without_byte_code_beside_the_sources_has_a_cache_elsewhere() -> None:
+    made = environment.bare({"PYTHONDONTWRITEBYTECODE": "1"})
+    assert made["PYTHONPYCACHEPREFIX"].endswith(".placet/pycache")
+    assert "PYTHONDONTWRITEBYTECODE" not in made
+
+
 def test_environment_of_provisioning_alone_holds_the_administrator() -> None:
     passwords = {role: f"{role}-password" for role in material.DATABASE_ROLES}
     made = environment.of_provisioning(StateDir(Path("/state")), "nats://x", "pg://admin", passwords, {})

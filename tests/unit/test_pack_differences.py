@@ -10,7 +10,7 @@ from placet.packs.knowledge.differences import MAX_INPUT_LINES, MAX_SHOWN_CHARS,
 
 def test_difference_of_one_line_shows_both_sides() -> None:
     found = summarize("one\ntwo\nthree\nfour", "one\n二\nthree\nfour")
-    assert found.headline == "1 lines added, 1 removed"
+    assert found.headline == "lines added: 1, removed: 1"
     assert found.text.splitlines() == ["--- before", "+++ after", "@@ -1,3 +1,3 @@", " one", "-two", "+二", " three"]
 
 
@@ -21,7 +21,7 @@ def test_difference_of_equal_texts_says_so() -> None:
 
 def test_difference_of_many_lines_is_cut_but_counted_whole() -> None:
     found = summarize("", "\n".join(f"line {n}" for n in range(1000)))
-    assert found.headline == "1000 lines added, 0 removed"
+    assert found.headline == "lines added: 1000, removed: 0"
     assert len(found.text.splitlines()) == MAX_SHOWN_LINES + 1
     assert "[cut:" in found.text
 

@@ -73,7 +73,7 @@ class StateDir:
 
         Raises `StateDirInUseError`, naming the process that holds it.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "r+", encoding="utf-8") as file:
             try:

@@ -7,12 +7,13 @@ therefore come twice; what makes its effect happen once is the ledger, not the q
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import nats.errors
-import nats.js.errors
 from nats.aio.msg import Msg
+from nats.js import JetStreamContext
 
 from placet.contracts.errors import PlacetError
 from placet.contracts.topology import Durable
@@ -90,32 +91,41 @@ class WorkQueue:
             await asyncio.gather(*late, return_exceptions=True)
 
     async def _fetch_for_ever(self) -> None:
-        subscription = None
         while True:
-            await self._slots.acquire()
-            messages: list[Msg] = []
+            subscription: JetStreamContext.PullSubscription | None = None
             try:
-                if subscription is None:
-                    subscription = await self._bus.js.pull_subscribe_bind(
-                        self._durable.name,
-                        stream=self._durable.stream,
-                        inbox_prefix=f"{self._bus.settings.inbox_prefix}.".encode(),
-                    )
-                free = self._concurrency - len(self._tasks)
-                messages = await subscription.fetch(max(1, free), timeout=_FETCH_WAIT_S)
-            except (nats.errors.TimeoutError, TimeoutError):
-                pass
-            except (nats.errors.Error, nats.js.errors.Error) as error:
+                subscription = await self._bus.js.pull_subscribe_bind(
+                    self._durable.name,
+                    stream=self._durable.stream,
+                    inbox_prefix=f"{self._bus.settings.inbox_prefix}.".encode(),
+                )
+                while True:
+                    await self._take(subscription)
+            except nats.errors.Error as error:
                 log.warning("cannot fetch jobs", durable=self._durable.name, error=repr(error))
-                subscription = None
                 await asyncio.sleep(0.2)
             finally:
-                self._slots.release()
-            for message in messages:
-                await self._slots.acquire()
-                task = asyncio.create_task(self._run(message))
-                self._tasks.add(task)
-                task.add_done_callback(self._finished)
+                # Left open, it would make the connection wait on closing for messages that nobody takes.
+                if subscription:
+                    with contextlib.suppress(nats.errors.Error):
+                        await subscription.unsubscribe()
+
+    async def _take(self, subscription: JetStreamContext.PullSubscription) -> None:
+        """Wait for a free slot, then start a task for each job that came within the wait."""
+        messages: list[Msg] = []
+        await self._slots.acquire()
+        try:
+            free = self._concurrency - len(self._tasks)
+            messages = await subscription.fetch(max(1, free), timeout=_FETCH_WAIT_S)
+        except (nats.errors.TimeoutError, TimeoutError):
+            pass
+        finally:
+            self._slots.release()
+        for message in messages:
+            await self._slots.acquire()
+            task = asyncio.create_task(self._run(message))
+            self._tasks.add(task)
+            task.add_done_callback(self._finished)
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -10,6 +10,9 @@ from placet.contracts.execution import Citation, EvidenceRef
 from services.agent.domain.calls import Ref
 from services.agent.domain.signals import MANIPULATION
 
+# The tool whose result is passages: numbered, cited, and read again by id.
+SEARCH = "search_knowledge"
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:

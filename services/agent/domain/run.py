@@ -32,7 +32,7 @@ class Run:
 class RunRecord:
     """The fold of a run's events. `last_seq` is the stream sequence that the next event must follow.
 
-    `waiting` maps a proposal to its call until the run is resumed; `streamed` is the text of all deltas so far.
+    `proposed` maps a call to its tool, `announced` a proposal to its call; `streamed` is the text of all deltas so far.
     """
 
     seq: int = 0
@@ -42,9 +42,9 @@ class RunRecord:
     started_at: str = ""
     epoch: int = 0
     routed: bool = False
-    proposed: frozenset[str] = frozenset()
+    proposed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     settled: frozenset[str] = frozenset()
-    announced: frozenset[str] = frozenset()
+    announced: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     resumed: frozenset[str] = frozenset()
     streamed: str = ""
     finish_reason: str | None = None
@@ -59,9 +59,13 @@ class RunRecord:
         return self.finish_reason is not None
 
     @property
-    def waiting(self) -> frozenset[str]:
-        """Proposals on which the run waits."""
-        return self.announced - self.resumed
+    def waiting(self) -> dict[str, str]:
+        """Proposals on which the run waits, and their calls."""
+        return {proposal: call for proposal, call in self.announced.items() if proposal not in self.resumed}
+
+    def proposal_of(self, call_id: str) -> str | None:
+        """The proposal that was announced for this call."""
+        return next((proposal for proposal, call in self.announced.items() if call == call_id), None)
 
     def has(self, name: str, data: Mapping[str, Any]) -> bool:
         """Whether this very event is there: a node that runs again after a crash appends nothing twice."""
@@ -111,13 +115,25 @@ def advance(record: RunRecord, recorded: Recorded) -> RunRecord:
     return replace(record, **change(record, event.data)) if change else record
 
 
+def _call_of(record: RunRecord, tool: str) -> str:
+    """The call that a proposal belongs to. What people see of a waiting run names no call; but calls that may wait
+    are made one after the other, so it is the latest open call of that tool."""
+    taken = set(record.announced.values())
+    calls = [call for call, name in record.proposed.items() if name == tool and call not in record.settled | taken]
+    return calls[-1] if calls else ""
+
+
 _Change = Callable[[RunRecord, Mapping[str, Any]], dict[str, Any]]
 
 _CHANGES: dict[str, _Change] = {
     "run-routed": lambda _, data: {"routed": True},
-    "tool-proposed": lambda record, data: {"proposed": record.proposed | {data.get("call_id")}},
+    "tool-proposed": lambda record, data: {
+        "proposed": {**record.proposed, str(data.get("call_id")): str(data.get("tool"))}
+    },
     "tool-completed": lambda record, data: {"settled": record.settled | {data.get("call_id")}},
-    "run-waiting-for-human": lambda record, data: {"announced": record.announced | {data.get("proposal_id")}},
+    "run-waiting-for-human": lambda record, data: {
+        "announced": {**record.announced, str(data.get("proposal_id")): _call_of(record, str(data.get("tool")))}
+    },
     "run-resumed": lambda record, data: {"resumed": record.resumed | {data.get("proposal_id")}},
     "message-delta": lambda record, data: {"streamed": record.streamed + str(data.get("text", ""))},
     "run-completed": lambda _, data: {"finish_reason": str(data.get("finish_reason", "failed"))},

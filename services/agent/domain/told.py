@@ -10,7 +10,9 @@ from services.agent.domain.calls import Call, CallStatus
 from services.agent.domain.outcomes import next_hop
 
 # Of these a model may learn the code and work with it. Of a denial it learns nothing (T4).
-_TELLABLE = frozenset({NextHop.SAME_NODE, NextHop.ASK_BACK, NextHop.DEGRADE, NextHop.FINISH, NextHop.PARK, NextHop.TELL_USER})
+_TELLABLE = frozenset(
+    {NextHop.SAME_NODE, NextHop.ASK_BACK, NextHop.DEGRADE, NextHop.FINISH, NextHop.PARK, NextHop.TELL_USER}
+)
 
 
 def told_of_call(call: Call, body: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import typer
 from placet.cli import material
 from placet.cli.demo.world import READER
 from placet.cli.people import TENANT
+from placet.cli.supervisor.environment import with_bytecode_cache
 from placet.cli.supervisor.tied import tied
 from placet.client import ReadyLine
 
@@ -49,7 +50,7 @@ async def own_house(engine: str) -> AsyncIterator[House]:
         *tied(command, signal.SIGTERM),
         stdout=asyncio.subprocess.PIPE,
         start_new_session=True,
-        env=dict(os.environ),
+        env=with_bytecode_cache(os.environ),
     )
     try:
         ready = await _ready_line(process)

@@ -63,7 +63,14 @@ async def _documents(bus: Bus, settings: Settings, seeds: Path) -> int:
 
     database = Database.open(role_url(settings, "placet_executor"), pool_size=2, application="placet-provision")
     try:
-        store = KnowledgeStore(database, ObjectStore(bus, "ORIGINALS"), create_embedder(settings.knowledge_embedder))
+        pack = settings.pack_settings
+        embedder = create_embedder(
+            pack.get("embedder", "use"),
+            model=pack.get("embedder_model", "text-embedding-3-small"),
+            base_url=pack.get("embedder_base_url"),
+            api_key=pack.get("embedder_api_key"),
+        )
+        store = KnowledgeStore(database, ObjectStore(bus, "ORIGINALS"), embedder)
         return await load_documents(store, seeds / "knowledge")
     finally:
         await database.close()

@@ -23,7 +23,8 @@ class Settings(BaseSettings):
     database_agent_password: str
     database_approval_password: str
     seed_demo: bool = False
-    knowledge_embedder: str = "use"
+    # As the executor gets them: documents must be taken in with the model with which they are searched.
+    pack_settings: dict[str, str] = {}
     log_level: str = "INFO"
 
     def passwords(self) -> dict[str, str]:

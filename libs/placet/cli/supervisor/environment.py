@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from placet.cli import places
 from placet.cli.material import AUDIENCE, ISSUER
 from placet.cli.state_dir import StateDir
 
@@ -19,10 +20,10 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _OWN_PREFIXES: dict[str, tuple[str, ...]] = {
     "gateway": ("PLACET_GATEWAY_",),
     "agent": ("PLACET_AGENT_",),
-    "tool-executor": ("PLACET_TOOL_EXECUTOR_", "PLACET_EXECUTOR_", "PLACET_PACK_", "PLACET_KNOWLEDGE_"),
+    "tool-executor": ("PLACET_TOOL_EXECUTOR_", "PLACET_PACK_"),
     "approval": ("PLACET_APPROVAL_",),
     "memory": ("PLACET_MEMORY_",),
-    "provision": ("PLACET_KNOWLEDGE_", "PLACET_PACK_"),
+    "provision": ("PLACET_PACK_",),
 }
 
 
@@ -39,11 +40,24 @@ class Addresses:
 
 def bare(given: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The variables that any program needs, and none that could hold a secret of somebody else."""
-    return {
+    kept = {
         name: value
         for name, value in given.items()
         if name in _ORDINARY or name.startswith(_ORDINARY_PREFIXES) or name.upper() in _PROXIES
     }
+    return with_bytecode_cache(kept)
+
+
+def with_bytecode_cache(given: Mapping[str, str]) -> dict[str, str]:
+    """Where byte code may not be written beside the sources, keep it under `.placet/pycache` instead.
+
+    Without any, every start of a service compiles all that it imports: three times the processor time (measured:
+    3.9 s against 1.2 s for the executor), at each healing too.
+    """
+    made = dict(given)
+    if made.pop("PYTHONDONTWRITEBYTECODE", "") and "PYTHONPYCACHEPREFIX" not in made:
+        made["PYTHONPYCACHEPREFIX"] = str(places.project_dir() / ".placet" / "pycache")
+    return made
 
 
 def of_service(

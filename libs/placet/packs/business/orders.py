@@ -84,7 +84,7 @@ async def lock_order(connection: AsyncConnection, ctx: ToolContext, order_id: st
     served = access.served_by(ctx.actor)
     # The lock first and the sums after it: a sum read before the wait would miss what the other writer added.
     lock = select(orders.c.order_id).select_from(orders.join(customers, _OWNER))
-    await connection.execute(lock.where(orders.c.order_id == order_id, served))
+    await connection.execute(lock.where(orders.c.order_id == order_id, served).with_for_update(of=orders))
     order = await _one(connection, _query(order_id, served))
     # The executor names the version it re-read, the one that people agreed to; without one the rules still hold.
     expected: str | None = getattr(ctx, "resource_version", None)

@@ -19,7 +19,7 @@ class Difference:
 
 
 def summarize(before: str, after: str) -> Difference:
-    """Compares by lines. CPU-bound: up to a second for the longest inputs, so call it in a thread."""
+    """Compares by lines. CPU-bound: a second or more for the longest inputs, so call it in a thread."""
     old, new = before.splitlines(), after.splitlines()
     too_long = max(len(old), len(new)) > MAX_INPUT_LINES
     lines = list(
@@ -28,7 +28,7 @@ def summarize(before: str, after: str) -> Difference:
     body = lines[2:]  # after the two lines that name the sides
     added = sum(line.startswith("+") for line in body)
     removed = sum(line.startswith("-") for line in body)
-    headline = f"{added} lines added, {removed} removed" if body else "no line differs"
+    headline = f"lines added: {added}, removed: {removed}" if body else "no line differs"
     if too_long:
         headline += f" within the first {MAX_INPUT_LINES} lines"
     return Difference(headline=headline, text=_cut(lines))

@@ -43,6 +43,7 @@ SETTINGS = {
     "io_method": "sync",  # the default starts three more processes for read-ahead, of no use on a small host
     "jit": "off",  # compiles for longer than our short queries run
     "random_page_cost": "1.1",
+    "autovacuum_naptime": "10s",  # statistics soon after a first load: plans without them scan
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_min_messages": "warning",

@@ -11,7 +11,7 @@ from placet.observability import logs
 from services.agent.adapters.graph.context import DriveContext
 from services.agent.domain import fence
 from services.agent.domain.calls import Call, CallStatus, Ref, by_id
-from services.agent.domain.evidence import Evidence, from_citation, from_search, readable
+from services.agent.domain.evidence import SEARCH, Evidence, from_citation, from_search, readable
 from services.agent.domain.told import told_of_call
 from services.agent.ports import Influence, ToldCall, ToolDoor
 
@@ -33,12 +33,12 @@ class Reading:
     async def restore(self, drive: DriveContext, calls: Sequence[Call], route: Route) -> None:
         """Read again what an earlier drive has read, with the rights of now; what is gone stays away."""
         missing = [call for call in calls if _is_read(call) and call.call_id not in drive.bodies]
-        refs = {ref.chunk_id: ref for call in missing for ref in call.refs}
+        refs = {ref.chunk_id: ref for call in missing if call.tool == SEARCH for ref in call.refs}
         if refs:
             citations = await self.resolve(drive, list(refs.values()))
             drive.pieces |= {c.chunk_id: from_citation(c, refs[c.chunk_id]) for c in citations}
         for call in missing:
-            drive.bodies[call.call_id] = {} if call.refs else await self._again(drive, call, route)
+            drive.bodies[call.call_id] = {} if call.tool == SEARCH else await self._again(drive, call, route)
 
     async def resolve(self, drive: DriveContext, refs: Iterable[Ref]) -> tuple[Citation, ...]:
         """What of this evidence may be shown now. Nothing, when it cannot be asked."""
@@ -51,7 +51,7 @@ class Reading:
 
     async def current(self, drive: DriveContext, calls: Sequence[Call]) -> tuple[list[Evidence], tuple[Citation, ...]]:
         """The evidence of this run as its owner may see it at this moment, and the citations that go with it."""
-        refs = [ref for call in calls if _is_read(call) for ref in call.refs]
+        refs = [ref for call in calls if _is_read(call) and call.tool == SEARCH for ref in call.refs]
         citations = await self.resolve(drive, refs)
         pieces = readable(drive.pieces.values(), citations)
         known = {citation.chunk_id: citation for citation in citations}
@@ -89,6 +89,11 @@ def influence_of(calls: Iterable[Call]) -> Influence:
         authors=tuple(dict.fromkeys(author for ref in refs for author in ref.authors))[:200],
         untrusted_documents=tuple(dict.fromkeys(ref.document_id for ref in refs if not ref.trusted))[:200],
     )
+
+
+def is_record(call: Call) -> bool:
+    """Whether the call's result is a record to be told of, rather than passages to be cited."""
+    return _is_read(call) and call.tool != SEARCH
 
 
 def _is_read(call: Call) -> bool:

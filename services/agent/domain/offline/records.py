@@ -26,13 +26,13 @@ _STATES = {
 Item = dict[str, Any]
 
 
-def describe(tool: str, args: Item, data: Item, language: Language) -> str:
+def describe(args: Item, data: Item, language: Language) -> str:
     """What a look-up answered. Empty and invisible read the same (I3)."""
-    if tool == "read_document_version":
+    if "content" in data:
         return _version(data, language)
     items = data.get("items")
     if not isinstance(items, list):
-        return ""
+        return _any_record(data, language)
     if not items:
         return pick(language, "没有找到符合条件的记录。", "No matching records were found.")
     told = [_line(str(args.get("entity")), item, language) for item in items[:_MOST]]

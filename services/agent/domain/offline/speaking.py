@@ -22,7 +22,7 @@ def answer(question: str, query: str, sources: Sequence[Source], told: Sequence[
     if not sources and not told:
         return _courtesy(question)
     language = language_of(question)
-    records = [describe(tool, data.get("asked") or {}, data.get("answer") or {}, language) for tool, data in told]
+    records = [describe(data.get("asked") or {}, data.get("answer") or {}, language) for _, data in told]
     said = [*records, extract(question, query, sources)] if sources else records
     return "\n".join(text for text in said if text) or nothing_found(language)
 

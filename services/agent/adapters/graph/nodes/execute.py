@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from placet.contracts.errors import ErrorCode, PlacetError
+from placet.contracts.errors import ErrorCode, NextHop, PlacetError
 from placet.contracts.execution import ToolReply
 from services.agent.adapters.graph.context import DriveContext
 from services.agent.adapters.graph.reading import Reading, influence_of
@@ -15,13 +15,14 @@ from services.agent.adapters.graph.state import RunState, calls_of, route_of, us
 from services.agent.domain.calls import Call, CallStatus
 from services.agent.domain.evidence import refs_of
 from services.agent.domain.limits import Usage
-from services.agent.domain.outcomes import decision_word, failed
+from services.agent.domain.outcomes import failed, next_hop
 from services.agent.ports import ToolDoor
 
 _ATTEMPTS = 3
 _FIRST_PAUSE_S = 0.2
 _GRACE_S = 2.0  # on top of the tool's own time limit, for the decision before it and the way there and back
 _DEFAULT_TIMEOUT_S = 10.0
+_NOT_WHEN_REPEATED = frozenset({NextHop.SAME_NODE, NextHop.ASK_BACK, NextHop.TELL_USER})
 
 
 class Execution:
@@ -41,21 +42,30 @@ class Execution:
             async with slots:
                 return await self._one(state, drive, calls, call)
 
-        async with asyncio.TaskGroup() as group:
-            running = [group.create_task(one(call)) for call in allowed]
-        done = [task.result() for task in running]
+        results = await asyncio.gather(*(one(call) for call in allowed), return_exceptions=True)
+        broken = next((result for result in results if isinstance(result, BaseException)), None)
+        if broken is not None:
+            raise broken
+        done = [result for result in results if isinstance(result, Call)]
         done += [replace(call, status=CallStatus.ERROR, code=ErrorCode.LIMIT_REACHED.value) for call in beyond]
         stopped = any(call.code == ErrorCode.LIMIT_REACHED.value for call in done)
         update: RunState = {"calls": [call.as_json() for call in done], "usage": {"tool_calls": len(allowed)}}
         return update | {"stop": "limit_reached"} if stopped else update
 
     async def _one(self, state: RunState, drive: DriveContext, calls: Sequence[Call], call: Call) -> Call:
-        proposed = {"call_id": call.call_id, "tool": call.tool, "risk": call.risk}
-        await drive.log.append("tool-proposed", proposed)
+        record = drive.log.record
+        if proposal_id := record.proposal_of(call.call_id):
+            # Announced by a worker that died: the proposal is there, and asking again might find it carried out.
+            return replace(call, status=CallStatus.WAITING, proposal_id=proposal_id)
+        asked_before = call.call_id in record.proposed
+        await drive.log.append("tool-proposed", {"call_id": call.call_id, "tool": call.tool, "risk": call.risk})
         try:
             reply = await self._answer(state, drive, calls, call)
         except PlacetError as error:
             done = failed(call, error)
+            if asked_before and not call.reads and next_hop(done) in _NOT_WHEN_REPEATED:
+                # The first asking may have been carried out meanwhile, which would explain this very error.
+                done = replace(done, code=ErrorCode.OUTCOME_UNKNOWN.value, note=None, problems=())
             await _completed(drive, done)
             return done
         return await self._took(drive, call, reply)
@@ -73,13 +83,10 @@ class Execution:
         )
         if done.reads:
             self._reading.take_in(drive, done, reply)
-        await _resumed_unseen(drive, call)
         await _completed(drive, done)
         return done
 
-    async def _answer(
-        self, state: RunState, drive: DriveContext, calls: Sequence[Call], call: Call
-    ) -> ToolReply:
+    async def _answer(self, state: RunState, drive: DriveContext, calls: Sequence[Call], call: Call) -> ToolReply:
         """Ask, and ask again about the same call while that is worthwhile. Raises `PlacetError`."""
         usage = usage_of(state)
         for attempt in range(1, _ATTEMPTS + 1):
@@ -116,11 +123,3 @@ class Execution:
 async def _completed(drive: DriveContext, call: Call) -> None:
     data = {"call_id": call.call_id, "tool": call.tool, "status": call.status.value}
     await drive.log.append("tool-completed", data | ({"code": call.code} if call.code else {}))
-
-
-async def _resumed_unseen(drive: DriveContext, call: Call) -> None:
-    """A worker died after announcing a proposal, and by the time its call was asked about again it had been executed:
-    the waiting ends here."""
-    for proposal_id in sorted(drive.log.record.waiting_for(call.call_id)):
-        word = decision_word("success", edited=False)
-        await drive.log.append("run-resumed", {"proposal_id": proposal_id, "decision": word})

@@ -14,11 +14,11 @@ from services.agent.adapters.graph.reading import Reading
 from services.agent.adapters.graph.state import RunState, calls_of, route_of, usage_of
 from services.agent.domain.answers import no_tool
 from services.agent.domain.calls import Call, CallStatus, call_id, earlier_twin
+from services.agent.domain.evidence import SEARCH
 from services.agent.domain.limits import reached
 from services.agent.errors import ModelUnavailableError
 from services.agent.ports import Model, Planned, PlanPrompt, ToolDoor
 
-SEARCH = "search_knowledge"
 _FIXED_K, _SUMMARY_K = 6, 12
 # A tool whose call ended like this is not offered again in the same run: people are not asked twice.
 _CLOSED = frozenset({CallStatus.REJECTED, CallStatus.EXPIRED, CallStatus.CANCELLED, CallStatus.DENIED})
@@ -37,7 +37,9 @@ class Planning:
             return {"stop": "limit_reached"}
         await self._offer(drive, route_of(state))
         k = _SUMMARY_K if route_of(state) is Route.SUMMARY else _FIXED_K
-        planned = self._call(drive, step=1, index=0, tool=SEARCH, args={"query": await self._intake.query(drive), "k": k})
+        planned = self._call(
+            drive, step=1, index=0, tool=SEARCH, args={"query": await self._intake.query(drive), "k": k}
+        )
         return {"calls": [planned.as_json()], "usage": {"steps": 1}}
 
     async def plan(self, state: RunState, drive: DriveContext) -> RunState:

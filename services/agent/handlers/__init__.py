@@ -1,0 +1,1 @@
+"""From messages to driven, cancelled and completed runs."""

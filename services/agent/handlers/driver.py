@@ -1,0 +1,182 @@
+"""Driving a run under its lease until it completes, waits for people, or has to be left to another worker."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from placet.contracts.errors import PlacetError
+from placet.contracts.events import Completed
+from placet.contracts.runs import RunFinish
+from placet.messaging.work_queue import RetryLater
+from placet.observability import logs
+from placet.observability.context import bound, current
+from services.agent.domain import answers
+from services.agent.domain.run import Run
+from services.agent.errors import DrainedError, FencedError, LeaseLostError, NotParkedError
+from services.agent.ports import Draft, Drive, Ending, Engine, Lease, Leases, Proposals, RunControl, RunLog, RunLogs
+
+log = logs.get(__name__)
+
+_BUSY_S = 1.0
+_AGAIN_S = 0.5
+_MOST_PATIENCE_S = 10
+_WISH_POLL_S = 0.5
+_ABANDON_S = 2.0
+
+
+class _CancelWishedError(Exception):
+    """The owner wants this run to end."""
+
+
+@dataclass(slots=True)
+class Driver:
+    """One per process. Raises `RetryLater` where the job should be handed out again."""
+
+    leases: Leases
+    logs: RunLogs
+    control: RunControl
+    engine: Engine
+    ending: Ending
+    proposals: Proposals
+    max_failures: int = 6
+    _wishes: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
+    _drives: set[Drive] = field(default_factory=set)
+    _draining: bool = False
+
+    async def drive(self, run: Run, *, attempt: int, completed: Completed | None = None) -> None:
+        """Drive `run` as far as it goes now; with `completed`, from the decision it waits for."""
+        if self._draining:
+            raise RetryLater(_AGAIN_S)
+        lease = await self.leases.acquire(run.tenant, run.run_id)
+        if lease is None:
+            raise RetryLater(_BUSY_S)
+        try:
+            with bound(replace(current(), request_id=run.request_id, tenant=run.tenant, actor=run.owner)):
+                await self._under_lease(run, lease, attempt, completed)
+        except (LeaseLostError, FencedError, DrainedError) as error:
+            log.info("run left to another drive", run_id=run.run_id, why=type(error).__name__)
+            raise RetryLater(_AGAIN_S) from error
+        except NotParkedError as error:
+            raise RetryLater(min(attempt, _MOST_PATIENCE_S)) from error
+        finally:
+            await lease.release()
+        # A wish that came while this drive was parking found the lease taken, so it is looked for once more.
+        if await self._wished(run):
+            await self.cancel_parked(run)
+
+    async def cancel_parked(self, run: Run) -> None:
+        """End a run that only waits for people. One that is being driven, or is still queued, ends by its driver."""
+        lease = await self.leases.acquire(run.tenant, run.run_id)
+        if lease is None:
+            return
+        try:
+            run_log = await self.logs.open(run, epoch=lease.epoch, attempt=1)
+            if run_log.record.waiting and not run_log.record.completed:
+                drive = self.engine.prepare(run, run_log, lease, None)
+                await self._cancel(run, run_log, drive)
+                await self._clean(run)
+        except (FencedError, LeaseLostError):
+            log.info("a cancel was overtaken", run_id=run.run_id)
+        finally:
+            await lease.release()
+
+    def wish_cancel(self, tenant: str, run_id: str) -> None:
+        """Tell the drive of this run at once, if it is driven here. Other workers see the wish in the bucket."""
+        if wish := self._wishes.get((tenant, run_id)):
+            wish.set()
+
+    def drain(self) -> None:
+        """Begin nothing new and stop every drive before its next node."""
+        self._draining = True
+        for drive in self._drives:
+            drive.drain()
+
+    async def _under_lease(self, run: Run, lease: Lease, attempt: int, completed: Completed | None) -> None:
+        run_log = await self.logs.open(run, epoch=lease.epoch, attempt=attempt)
+        if not run_log.record.completed:
+            await run_log.append("run-started", {"run_id": run.run_id, "conversation_id": run.conversation_id})
+            drive = self.engine.prepare(run, run_log, lease, completed)
+            try:
+                if await self._wished(run):
+                    raise _CancelWishedError
+                if not await self._raced(run, drive, lease):
+                    return
+            except _CancelWishedError:
+                # What the interrupted drive has appended last is not known here: read again.
+                fresh = await self.logs.open(run, epoch=lease.epoch, attempt=attempt)
+                await self._cancel(run, fresh, drive)
+            except (LeaseLostError, FencedError, DrainedError, NotParkedError):
+                raise
+            except Exception:
+                failures = await self.control.count_failure(run.tenant, run.run_id)
+                if failures < self.max_failures:
+                    raise
+                log.exception("run given up", run_id=run.run_id, failures=failures)
+                await self._give_up(run, lease, attempt)
+        await self._clean(run)
+
+    async def _raced(self, run: Run, drive: Drive, lease: Lease) -> bool:
+        """The drive, unless its lease is lost or its owner wants it to end first."""
+        working = asyncio.create_task(drive.run())
+        lost = asyncio.create_task(lease.wait_lost())
+        wish = asyncio.create_task(self._wait_wish(run))
+        self._drives.add(drive)
+        wished = False
+        try:
+            await asyncio.wait({working, lost, wish}, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return working.result()
+            wished = wish.done()
+        finally:
+            self._drives.discard(drive)
+            for task in (working, lost, wish):
+                task.cancel()
+            await asyncio.gather(working, lost, wish, return_exceptions=True)
+            if not wished:
+                await drive.abandon(0)
+        if wished:
+            raise _CancelWishedError
+        raise LeaseLostError(run.run_id)
+
+    async def _wait_wish(self, run: Run) -> None:
+        key = (run.tenant, run.run_id)
+        wish = self._wishes.setdefault(key, asyncio.Event())
+        try:
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_WISH_POLL_S):
+                        await wish.wait()
+                with suppress(PlacetError):  # the bus is away: the lease decides how long that may last
+                    if await self._wished(run):
+                        return
+                wish.clear()
+        finally:
+            self._wishes.pop(key, None)
+
+    async def _wished(self, run: Run) -> bool:
+        return await self.control.cancel_requested_by(run.tenant, run.run_id) == run.owner
+
+    async def _cancel(self, run: Run, run_log: RunLog, drive: Drive) -> None:
+        """Withdraw what is still open, say what was done before, and complete."""
+        if run_log.record.completed:
+            return
+        withdrawn = True
+        for proposal_id in [*run_log.record.waiting, *await drive.abandon(_ABANDON_S)]:
+            withdrawn = await self.proposals.withdraw(run, proposal_id) and withdrawn
+        told = [answers.ending(RunFinish.CANCELLED, run.language), *await drive.done_so_far()]
+        if not withdrawn:
+            told.append(answers.still_decided(run.language))
+        await self.ending.complete(run, run_log, Draft(RunFinish.CANCELLED, "\n".join(told)))
+
+    async def _give_up(self, run: Run, lease: Lease, attempt: int) -> None:
+        """A run that fails again and again must end, too."""
+        run_log = await self.logs.open(run, epoch=lease.epoch, attempt=attempt)
+        draft = Draft(RunFinish.FAILED, answers.ending(RunFinish.FAILED, run.language))
+        await self.ending.complete(run, run_log, draft)
+
+    async def _clean(self, run: Run) -> None:
+        """Nothing of a completed run is needed any more: neither its checkpoints nor its grant."""
+        await self.engine.forget(run.tenant, run.run_id)
+        await self.control.forget(run.tenant, run.run_id)
