@@ -6,7 +6,6 @@ import base64
 import hashlib
 import secrets
 from typing import Any
-from typing import Any
 
 import nats.errors
 import nats.js.errors

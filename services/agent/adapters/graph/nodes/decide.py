@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, TypedDict
 
 from langgraph.types import interrupt
@@ -10,18 +11,6 @@ from services.agent.adapters.graph.context import DriveContext
 from services.agent.adapters.graph.state import RunState, WaitingState
 from services.agent.domain.calls import Call
 from services.agent.domain.outcomes import Decision, decided, decision_word
-
-
-class DecisionAnswer(TypedDict):
-    """What resumes an interrupt. Checked by LangGraph against this type: a bad answer leaves the question open."""
-
-    proposal_id: str
-    finish_reason: str
-    edited: bool
-    decided_by: list[str]
-    ran: dict[str, Any] | None
-    receipt: dict[str, Any]
-    note: str | None
 
 
 class Waiting(TypedDict):
@@ -35,8 +24,8 @@ class Waiting(TypedDict):
 async def await_decision(state: WaitingState, drive: DriveContext) -> RunState:
     call = Call.from_json(state["call"])
     question = Waiting(proposal_id=str(call.proposal_id), call_id=call.call_id, reads=call.reads)
-    answer = interrupt(question, response_schema=DecisionAnswer)
-    decision = _decision(answer)
+    # Checked against this type: a bad answer is refused and leaves the question open.
+    decision = interrupt(question, response_schema=Decision)
     done = decided(call, decision)
     word = decision_word(decision.finish_reason, edited=decision.edited)
     await drive.log.append("run-resumed", {"proposal_id": decision.proposal_id, "decision": word})
@@ -44,25 +33,6 @@ async def await_decision(state: WaitingState, drive: DriveContext) -> RunState:
     return {"calls": [done.as_json()]}
 
 
-def answer_of(decision: Decision) -> DecisionAnswer:
-    return DecisionAnswer(
-        proposal_id=decision.proposal_id,
-        finish_reason=decision.finish_reason,
-        edited=decision.edited,
-        decided_by=list(decision.decided_by),
-        ran=decision.ran,
-        receipt=decision.receipt,
-        note=decision.note,
-    )
-
-
-def _decision(answer: DecisionAnswer) -> Decision:
-    return Decision(
-        proposal_id=answer["proposal_id"],
-        finish_reason=answer["finish_reason"],
-        edited=answer["edited"],
-        decided_by=tuple(answer["decided_by"]),
-        ran=answer["ran"],
-        receipt=answer["receipt"],
-        note=answer["note"],
-    )
+def answer_of(decision: Decision) -> dict[str, Any]:
+    """The decision as JSON: what resumes the interrupt, and what of it a checkpoint holds."""
+    return asdict(decision) | {"decided_by": list(decision.decided_by)}
