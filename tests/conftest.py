@@ -14,6 +14,9 @@ from placet.testkit.nats import NatsRig
 from placet.testkit.postgres import PostgresRig
 from placet.testkit.requirements import MissingError, opa_or_reason
 
+# `placet_up`: the session's `placet up`, started only if a test asks for it.
+pytest_plugins = ["placet.testkit.placet_process"]
+
 ROOT = Path(__file__).resolve().parents[1]
 
 Connect = Callable[[str], Awaitable[Bus]]

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -98,12 +97,7 @@ def build(settings: Settings) -> FastAPI:
             connection.bus = bus
             yield
 
-    return _application(connection, lifespan)
-
-
-def openapi() -> dict[str, Any]:
-    """The OpenAPI document, without connecting to anything."""
-    return describe(_application(Connection(LiveHub())))
+    return assemble(connection, lifespan)
 
 
 def drain(app: FastAPI) -> None:
@@ -112,7 +106,8 @@ def drain(app: FastAPI) -> None:
     connection.hub.close()
 
 
-def _application(connection: Connection, lifespan: Lifespan | None = None) -> FastAPI:
+def assemble(connection: Connection, lifespan: Lifespan | None = None) -> FastAPI:
+    """Routes and edge. Without a lifespan the app can be described, but answers nothing."""
     app = FastAPI(
         title="Placet",
         version=__version__,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import text
 
+from placet.contracts.errors import PlacetError
 from placet.packs.business import BusinessPack
 from placet.packs.knowledge import KnowledgePack
 from placet.storage import OWNER
@@ -38,6 +39,15 @@ FRANK = actor("frank", "c_level", team="executive", clearance=3)
 GRACE = actor("grace", "customer_support", team="key-accounts")
 MIKE = actor("mike", "customer_support", active=False)
 GLOBEX_ALICE = actor("alice", "customer_support", tenant="globex")
+
+
+async def outcome(call: Awaitable[Any]) -> str:
+    """`ok`, or the code with which the call ended."""
+    try:
+        await call
+    except PlacetError as error:
+        return error.code.value
+    return "ok"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,12 @@ from sqlalchemy import text
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.knowledge.embedders import NoEmbedder
 from placet.knowledge.errors import NotFound
+from placet.knowledge.lexical import occurrences
 from placet.knowledge.models import Hit, KnowledgeScope
 from placet.knowledge.parser import Parser
 from placet.knowledge.scope import settings
 from placet.knowledge.store import KnowledgeStore
+from placet.knowledge.tokens import quoted, tsvector
 from placet.testkit.postgres import PostgresRig
 from tests.integration.knowledge_world import (
     ALICE,
@@ -270,3 +272,11 @@ async def test_hits_of_documents_from_outside_are_marked_untrusted(postgres_rig:
         False,
         ("external:lamp-works",),
     )
+
+
+async def test_counts_read_back_from_ranks_are_those_of_the_server(postgres_rig: PostgresRig) -> None:
+    query = text("SELECT ts_rank(CAST(:terms AS tsvector), CAST(:term AS tsquery))")
+    async with postgres_rig.database().transaction(read_only=True) as connection:
+        for count in (1, 2, 7, 60, 255, 300):
+            parameters = {"terms": tsvector(["noise", *["wort"] * count]), "term": quoted("wort")}
+            assert occurrences((await connection.execute(query, parameters)).scalar_one()) == min(count, 255)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from pack_world import ALICE, GLOBEX_ALICE, MIKE, PackWorld, pack_world
+from pack_world import ALICE, GLOBEX_ALICE, MIKE, PackWorld, outcome, pack_world
 
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.toolkit import RollbackPlan, ToolResult
@@ -24,14 +24,6 @@ WRITES: dict[str, dict[str, Any]] = {
 async def world() -> AsyncIterator[PackWorld]:
     async with pack_world() as opened:
         yield opened
-
-
-async def outcome(call: Any) -> str:
-    try:
-        await call
-    except PlacetError as error:
-        return error.code.value
-    return "ok"
 
 
 async def stored(world: PackWorld, order_id: str) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from pack_world import ALICE, DAVE, GLOBEX_ALICE, GRACE, MIKE, PackWorld, actor, pack_world
+from pack_world import ALICE, DAVE, GLOBEX_ALICE, GRACE, MIKE, PackWorld, actor, outcome, pack_world
 
 from placet.contracts.errors import ErrorCode, PlacetError
 
@@ -33,14 +33,6 @@ def world(shared: PackWorld) -> PackWorld:
 async def refunded(world: PackWorld, order_id: str) -> Decimal:
     rows = await world.sql("SELECT coalesce(sum(amount), 0) FROM business.refunds WHERE order_id = :id", id=order_id)
     return rows[0][0]
-
-
-async def outcome(call: Any) -> str:
-    try:
-        await call
-    except PlacetError as error:
-        return error.code.value
-    return "ok"
 
 
 @pytest.mark.spec("G7")

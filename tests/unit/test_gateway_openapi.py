@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from services.gateway.app import openapi
+from services.gateway.openapi import document as openapi
 
 CALLS = {
     ("post", "/api/chat"),

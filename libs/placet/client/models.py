@@ -41,7 +41,7 @@ class Chat(_Answer):
 
 class Meter(_Answer):
     used: float
-    limit: float
+    limit: float | None = None
 
 
 class RunState(_Answer):

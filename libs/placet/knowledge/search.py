@@ -12,14 +12,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from placet.contracts.errors import PlacetError
 from placet.knowledge import scope as scopes
+from placet.knowledge.lexical import candidates_of, corpus_of
 from placet.knowledge.models import Hit, KnowledgeScope
 from placet.knowledge.ports import Database, Embedder
-from placet.knowledge.ranking import Candidate, Corpus, bm25, coverage, fuse, snippet
-from placet.knowledge.scope import ReadableScope
-from placet.knowledge.tokens import query_terms, quoted
+from placet.knowledge.ranking import Corpus, bm25, coverage, fuse, snippet
+from placet.knowledge.tokens import query_terms
 from placet.knowledge.vectors import nearest
 
-LEXICAL_CANDIDATES = 200
 VECTOR_CANDIDATES = 50
 MAX_K = 50
 MAX_QUERY = 4_000  # characters that are searched for
@@ -27,29 +26,6 @@ MAX_EMBEDDED = 600  # ... and whose meaning is: longer questions cost time and b
 SPARE = 10  # read this many more bodies than asked for: some may become unreadable between search and reading
 
 _log = logging.getLogger(__name__)
-
-_CANDIDATES = text("""
-SELECT c.chunk_id, c.term_count, t.found, t.counts
-FROM (
-    SELECT chunk_id, term_count, terms, ts_rank(terms, CAST(:any_term AS tsquery), 1) AS rank
-    FROM knowledge.chunk_terms
-    WHERE tenant = :tenant AND published AND scope_key = ANY(CAST(:keys AS text[]))
-      AND terms @@ CAST(:any_term AS tsquery)
-    ORDER BY rank DESC, chunk_id
-    LIMIT :limit
-) c, LATERAL (
-    SELECT array_agg(lexeme) AS found, array_agg(cardinality(positions)) AS counts
-    FROM unnest(c.terms) WHERE lexeme = ANY(CAST(:terms AS text[]))
-) t
-""")
-
-_DOCUMENT_COUNTS = text("""
-SELECT term, (
-    SELECT count(*) FROM knowledge.chunk_terms c
-    WHERE c.tenant = :tenant AND c.published AND c.scope_key = ANY(CAST(:keys AS text[]))
-      AND c.terms @@ CAST(quote_literal(term) AS tsquery)) AS chunks
-FROM unnest(CAST(:terms AS text[])) AS term
-""")
 
 _BODIES = text("""
 SELECT b.chunk_id, b.document_id, d.title, b.version, b.page, b.section, b.body, v.authors, d.trusted
@@ -74,8 +50,8 @@ class Search:
         vector = await self._vector(query)
         async with self.database.transaction(local=scopes.settings(scope), read_only=True) as connection:
             readable = await scopes.resolve(connection, scope)
-            corpus = await _corpus(connection, scope.tenant, readable, wanted)
-            candidates = await _candidates(connection, scope.tenant, readable, wanted)
+            corpus = await corpus_of(connection, scope.tenant, readable, wanted)
+            candidates = await candidates_of(connection, scope.tenant, readable, wanted)
             near: dict[str, float] = {}
             if vector is not None:
                 near = await nearest(
@@ -119,30 +95,6 @@ class Search:
 def _embeddable(query: str) -> str:
     """Shortened, and without the lone surrogates that JSON can carry but UTF-8 cannot."""
     return query[:MAX_EMBEDDED].encode("utf-8", "replace").decode()
-
-
-async def _corpus(connection: AsyncConnection, tenant: str, readable: ReadableScope, wanted: list[str]) -> Corpus:
-    parameters = {"tenant": tenant, "keys": list(readable.keys), "terms": wanted}
-    rows = (await connection.execute(_DOCUMENT_COUNTS, parameters)).all()
-    counts = {row.term: int(row.chunks) for row in rows}
-    return Corpus(chunks=readable.chunks, term_total=readable.term_total, document_counts=counts)
-
-
-async def _candidates(
-    connection: AsyncConnection, tenant: str, readable: ReadableScope, wanted: list[str]
-) -> list[Candidate]:
-    parameters: dict[str, Any] = {
-        "tenant": tenant,
-        "keys": list(readable.keys),
-        "terms": wanted,
-        "any_term": " | ".join(quoted(term) for term in wanted),
-        "limit": LEXICAL_CANDIDATES,
-    }
-    rows = (await connection.execute(_CANDIDATES, parameters)).all()
-    return [
-        Candidate(chunk_id=row.chunk_id, length=row.term_count, counts=dict(zip(row.found, row.counts, strict=True)))
-        for row in rows
-    ]
 
 
 async def _read_bodies(connection: AsyncConnection, tenant: str, chunk_ids: list[str]) -> dict[str, Any]:

@@ -80,9 +80,9 @@ def tsvector(found: list[str]) -> str:
     positions: dict[str, list[int]] = {}
     for position, term in enumerate(found, start=1):
         kept = positions.setdefault(term, [])
-        if len(kept) < _MAX_POSITIONS:
-            kept.append(min(position, _MAX_POSITION))
-    return " ".join(f"{quoted(term)}:{','.join(map(str, sorted(set(at))))}" for term, at in sorted(positions.items()))
+        if len(kept) < _MAX_POSITIONS and position <= _MAX_POSITION:
+            kept.append(position)
+    return " ".join(f"{quoted(term)}:{','.join(map(str, at or [_MAX_POSITION]))}" for term, at in positions.items())
 
 
 def quoted(term: str) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import nats
 import nats.errors
 from nats.aio.client import Client
 from nats.js import JetStreamContext
@@ -63,13 +62,17 @@ class Bus:
 
     @classmethod
     async def connect(cls, settings: BusSettings, *, patience_s: float = 30.0) -> Bus:
-        """Connect, waiting up to `patience_s` for the server to come up.
+        """Connect, trying for up to `patience_s` seconds.
 
-        Raises `nats.errors.Error` when it does not, or when the credentials are refused.
+        Raises `nats.errors.NoServersError`, caused by the last refusal, when the server does not come up or does not
+        accept the credentials.
         """
         bus: Bus | None = None
+        refusal: Exception | None = None
 
         async def on_error(error: Exception) -> None:
+            nonlocal refusal
+            refusal = error
             log.warning("bus error", error=repr(error))
 
         async def on_disconnect() -> None:
@@ -81,17 +84,18 @@ class Bus:
                 for callback in bus._on_reconnect:
                     await callback()
 
-        deadline = asyncio.get_running_loop().time() + patience_s
-        while True:
-            try:
-                client = await nats.connect(
+        client = Client()
+        try:
+            # The client itself tries again without end, since it must reconnect without end.
+            async with asyncio.timeout(patience_s):
+                await client.connect(
                     settings.url,
                     name=settings.user,
                     nkeys_seed_str=settings.seed,
                     inbox_prefix=settings.inbox_prefix,
                     allow_reconnect=True,
                     max_reconnect_attempts=-1,
-                    reconnect_time_wait=RECONNECT_WAIT_S,
+                    reconnect_time_wait=RECONNECT_WAIT_S,  # type: ignore[arg-type]  # seconds; fractions are taken
                     connect_timeout=2,
                     ping_interval=5,
                     max_outstanding_pings=2,
@@ -101,11 +105,9 @@ class Bus:
                     disconnected_cb=on_disconnect,
                     reconnected_cb=on_reconnect,
                 )
-                break
-            except (OSError, nats.errors.NoServersError, nats.errors.TimeoutError):
-                if asyncio.get_running_loop().time() > deadline:
-                    raise
-                await asyncio.sleep(RECONNECT_WAIT_S)
+        except TimeoutError as error:
+            await client.close()
+            raise nats.errors.NoServersError from (refusal or error)
         bus = cls(settings, client)
         return bus
 

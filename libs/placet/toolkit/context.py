@@ -22,7 +22,8 @@ class Actor:
 class ToolContext:
     """One call. `idempotency_key` is made by the system and set for every call that may have an effect.
 
-    `now` is the executor's clock at the start of the call (UTC); hooks use it instead of their own.
+    `resource_version` is the version that was assessed (and, where people agreed, signed): a handler that changes the
+    resource compares it inside its own transaction. `now` is the executor's clock at the start of the call (UTC); hooks use it instead of their own.
     """
 
     actor: Actor
@@ -31,6 +32,7 @@ class ToolContext:
     now: datetime
     run_id: str | None = None
     idempotency_key: str | None = None
+    resource_version: str | None = None
     approvers: tuple[str, ...] = ()
 
     @property

@@ -134,17 +134,20 @@ _GRAVEST_FIRST = (
 )
 
 
+_CORRECTABLE = frozenset({NextHop.SAME_NODE, NextHop.ASK_BACK})
+
+
 def run_finish(calls: Iterable[Call]) -> RunFinish:
-    """How the run ended: the gravest end of a call, unless a later call of the same tool made up for it."""
-    ends: set[RunFinish] = set()
+    """How the run ended: the gravest end of a call. A mistake that a later round corrected does not count."""
     known = list(calls)
-    for index, call in enumerate(known):
-        if any(later.tool == call.tool and later.succeeded for later in known[index + 1 :]):
-            continue
-        end = _end_of(call)
-        if end:
-            ends.add(end)
+    ends = {_end_of(call) for call in known if not _corrected(call, known)}
     return next((end for end in _GRAVEST_FIRST if end in ends), RunFinish.SUCCESS)
+
+
+def _corrected(call: Call, calls: Iterable[Call]) -> bool:
+    if next_hop(call) not in _CORRECTABLE:
+        return False
+    return any(later.step > call.step and later.tool == call.tool and later.succeeded for later in calls)
 
 
 def _end_of(call: Call) -> RunFinish | None:

@@ -72,6 +72,7 @@ _IMPERATIVE = _any(
     r"\bneeds? (?:a refund|to be (?:refunded|cancell?ed))\b",
     r"^\W*(?:请|麻烦|帮|给|把|将|为|对|我要|我想|需要|申请|立即|马上|现在|新建|创建|提交|开|建|取消|退款|备注|添加|加)",
     r"(?:请|帮我|帮忙|麻烦|给我|我要|我想|需要|要求?(?:退款|退钱|取消))",
+    r"^\W*(?:订单\s*)?[A-Za-z]\d{3,}\s*(?:退款|退钱|取消)(?!了|中|成功|失败)",
 )
 _ASKS_ABOUT = _any(
     r"^\W*(?:what|how|when|where|which|who|why|is|are|was|were|does|do|did|has|have|show|list|find|check|look up|"

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import asyncio
 
-import nats.errors
 from pydantic import ValidationError
 
 from placet.contracts import subjects
-from placet.contracts.errors import ErrorCode, PlacetError
+from placet.contracts.errors import PlacetError
 from placet.contracts.runs import SSE_TYPES, RunEvent, StartRun
 from placet.identity.grants import GrantVerifier, Purpose
-from placet.messaging import wire
-from placet.messaging.append import MESSAGE_ID
+from placet.messaging.command_queue import CommandQueue
 from placet.messaging.connection import Bus
 from placet.messaging.reading import EventReader, Stored
 from placet.observability import logs
-from placet.observability.context import current
 from services.gateway.domain.runs import QueuedRun, RunKey, RunRecord, RunSeen, in_order
 
 log = logs.get(__name__)
 
 OWNER = "agent"
 _START = "start-run"
-_TRIES = 3
-_TRY_TIMEOUT_S = 2.0
 
 
 def seen(stored: Stored) -> RunSeen | None:
@@ -41,33 +36,15 @@ def seen(stored: Stored) -> RunSeen | None:
 
 class BusRuns:
     def __init__(self, bus: Bus, grants: GrantVerifier) -> None:
-        self._bus = bus
+        self._starts = CommandQueue(bus)
         self._grants = grants
         self._events = EventReader(bus, "RUNS")
         self._queue = EventReader(bus, "RUN_QUEUE")
 
     async def start(self, tenant: str, command: StartRun) -> None:
-        # The message id is the run's: a repeat within the stream's window is dropped by the server, a later one is
-        # recognized by the worker, which finds the run already there.
-        message_id = f"{tenant}:{command.run_id}"
-        payload = wire.encode(
-            message_id=message_id,
-            source="placet/gateway",
-            type_=f"placet.{OWNER}.{_START}.v1",
-            subject=command.run_id,
-            context=current(),
-            tenant=tenant,
-            data=command,
-        )
-        subject = subjects.command(tenant, OWNER, _START, command.run_id)
-        for attempt in range(1, _TRIES + 1):
-            try:
-                await self._bus.js.publish(subject, payload, headers={MESSAGE_ID: message_id}, timeout=_TRY_TIMEOUT_S)
-                return
-            except (nats.errors.Error, TimeoutError) as error:
-                if attempt == _TRIES:
-                    raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The run could not be queued.") from error
-                await asyncio.sleep(0.1 * attempt)
+        # A repeat within the queue's window is dropped by the server; a later one is recognized by the worker, which
+        # finds the run already there.
+        await self._starts.put(tenant, OWNER, _START, command.run_id, command)
 
     async def record(self, key: RunKey) -> RunRecord:
         filter_ = subjects.entity(key.tenant, OWNER, subjects.token(key.run_id))

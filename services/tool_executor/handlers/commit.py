@@ -87,6 +87,7 @@ class Commits:
             now=now(),
             run_id=origin.run_id,
             idempotency_key=approved.idempotency_key,
+            resource_version=packet.resource.version if packet.resource else None,
             approvers=tuple(approval.by for approval in approved.approvals),
         )
         return Effect(

@@ -189,7 +189,11 @@ def _effect(governed: Governed, assessment: Assessment, *, occasion: str) -> Eff
     return Effect(
         key=key,
         spec=governed.spec,
-        context=replace(governed.context, idempotency_key=key),
+        context=replace(
+            governed.context,
+            idempotency_key=key,
+            resource_version=assessment.resource.version if assessment.resource else None,
+        ),
         args=assessment.args,
         arguments=assessment.arguments,
         args_digest=digest(assessment.arguments),

@@ -90,7 +90,7 @@ def _row(entry: AuditEntry) -> tuple[object, ...]:
         record.actor,
         record.tool,
         arguments,
-        f"{effect}{revision}",
+        f"{effect}{revision}".strip(),
         ", ".join(record.approvers),
         outcome,
         record.request_id[-8:],

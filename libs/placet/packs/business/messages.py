@@ -78,7 +78,7 @@ class SendMessageTool:
     async def handle(self, ctx: ToolContext, args: SendMessage) -> ToolResult:
         async def work(connection: AsyncConnection) -> MessageSent:
             customer = await _served_customer(connection, ctx.actor, args.customer_id)
-            expected: str | None = getattr(ctx, "resource_version", None)
+            expected = ctx.resource_version
             if expected is not None and expected != customer.version:
                 raise PlacetError(ErrorCode.CONFLICT, "The customer's contact changed meanwhile.")
             message_id = effect_id("M", ctx)

@@ -87,7 +87,7 @@ async def lock_order(connection: AsyncConnection, ctx: ToolContext, order_id: st
     await connection.execute(lock.where(orders.c.order_id == order_id, served).with_for_update(of=orders))
     order = await _one(connection, _query(order_id, served))
     # The executor names the version it re-read, the one that people agreed to; without one the rules still hold.
-    expected: str | None = getattr(ctx, "resource_version", None)
+    expected = ctx.resource_version
     if expected is not None and expected != str(order.version):
         raise PlacetError(
             ErrorCode.CONFLICT, "The order changed meanwhile.", expected=expected, found=str(order.version)

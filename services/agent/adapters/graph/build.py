@@ -138,9 +138,9 @@ def _metered(name: str, node: Callable[[Any, DriveContext], Awaitable[RunState]]
     async def run(state: Any, runtime: Runtime[DriveContext]) -> RunState:
         drive = runtime.context
         drive.lease.check()
-        # A branch is sent its own call only and knows no counters; the log keeps those of the round before.
-        if "usage" in state:
-            drive.log.at(Place(name, dict(state["usage"])))
+        # A branch is sent its own call only and knows no counters: those of the round before still hold.
+        drive.usage = dict(state.get("usage") or drive.usage)
+        drive.log.at(Place(name, drive.usage))
         started = time.monotonic()
         update = await node(state, drive)
         spent = {"active_s": round(time.monotonic() - started, 4)}

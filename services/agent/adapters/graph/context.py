@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,14 +19,15 @@ class DriveContext:
     """One drive of one run by one worker. Never persisted.
 
     `bodies` are results of reads by call id; `pieces` evidence by chunk id; `said` what the model wrote instead of
-    calling a tool; `query` the question with its references resolved; `inflight` calls whose answer is awaited.
+    calling a tool; `query` the question with its references resolved; `inflight` calls whose answer is awaited;
+    `usage` the counters of the state as the last node saw them.
     """
 
     run: Run
     log: RunLog
     lease: Lease
     limits: Limits
-    started_at: float = field(default_factory=time.monotonic)
+    usage: dict[str, float] = field(default_factory=dict)
     query: str | None = None
     tools: tuple[ToolDescriptor, ...] | None = None
     bodies: dict[str, dict[str, Any]] = field(default_factory=dict)

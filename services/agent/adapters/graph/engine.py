@@ -59,6 +59,7 @@ class GraphDrive:
 
     async def run(self) -> bool:
         snapshot = await self._graph.aget_state(self._config)
+        self._context.usage = dict(snapshot.values.get("usage") or {})
         if not snapshot.values and not snapshot.next:
             if self._completed is not None:
                 raise NotParkedError(self._context.run.run_id)
