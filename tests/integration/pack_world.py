@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -50,13 +50,6 @@ async def outcome(call: Awaitable[Any]) -> str:
     return "ok"
 
 
-@dataclass(frozen=True, slots=True)
-class VersionedContext(ToolContext):
-    """A context that names the version of the resource which the executor has just re-read."""
-
-    resource_version: str | None = None
-
-
 async def policy_scope(reader: Actor) -> dict[str, Any]:
     """What the shipped policy answers: everybody active reads, by the facts of the directory."""
     if not reader.active:
@@ -91,8 +84,8 @@ class PackWorld:
     def key(self) -> str:
         return f"key-{next(self._numbers)}"
 
-    def context(self, who: Actor, key: str | None = None, version: str | None = None) -> VersionedContext:
-        return VersionedContext(
+    def context(self, who: Actor, key: str | None = None, version: str | None = None) -> ToolContext:
+        return ToolContext(
             actor=who, call_id="call-1", request_id="req-1", now=self.now, idempotency_key=key, resource_version=version
         )
 
@@ -162,7 +155,7 @@ class PackWorld:
 
     def _prepared(
         self, who: Actor, tool: str, args: dict[str, Any], key: str | None = None
-    ) -> tuple[ToolSpec, VersionedContext, Any]:
+    ) -> tuple[ToolSpec, ToolContext, Any]:
         spec = self.tools[tool]
         return spec, self.context(who, key), spec.args.model_validate(args)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import OrderedDict
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -19,6 +20,7 @@ from placet.contracts.errors import ErrorCode, PlacetError
 
 _TYPE = "placet-grant+jws"
 _MAX_BYTES = 4096
+_REMEMBERED = 4096
 # Tolerated difference between two machines' clocks, in seconds (more than the ±2 minutes that must change nothing).
 LEEWAY_S = 150
 
@@ -72,17 +74,22 @@ class GrantMint:
 
 
 class GrantVerifier:
-    """Verifies grants against the gateway's public key."""
+    """Verifies grants against the gateway's public key.
+
+    A signature once found good stays good, so the claims of the latest grants are remembered by the whole token;
+    what changes with time and with the call (expiry, tenant, purpose, run) is checked on every use.
+    """
 
     def __init__(self, key: OKPKey) -> None:
         self._key = key
+        self._genuine: OrderedDict[str, Grant] = OrderedDict()
 
     def verify(self, token: str, tenant: str, *, purpose: Purpose | None = None, run_id: str | None = None) -> Grant:
         """The grant, if it is genuine, current and for this tenant (and purpose, and run, where given).
 
         Raises `PlacetError(unauthenticated)` otherwise, without saying which check failed.
         """
-        grant = self._parse(token)
+        grant = self._remembered(token)
         fits = (
             grant is not None
             and grant.tenant == tenant
@@ -92,6 +99,16 @@ class GrantVerifier:
         )
         if grant is None or not fits:
             raise PlacetError(ErrorCode.UNAUTHENTICATED, "The grant is not valid for this call.")
+        return grant
+
+    def _remembered(self, token: str) -> Grant | None:
+        grant = self._genuine.get(token)
+        if grant is None:
+            grant = self._parse(token)
+            if grant is not None:
+                self._genuine[token] = grant
+                if len(self._genuine) > _REMEMBERED:
+                    self._genuine.popitem(last=False)
         return grant
 
     def _parse(self, token: str) -> Grant | None:
