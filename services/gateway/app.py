@@ -79,6 +79,7 @@ def build(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
+            log.info("connecting", url=settings.nats_url)
             bus = await Bus.connect(bus_settings)
             stack.push_async_callback(bus.close)
             fetch = _key_source(settings, stack)
@@ -95,6 +96,7 @@ def build(settings: Settings) -> FastAPI:
                 waits=_waits(settings),
             )
             connection.bus = bus
+            log.info("ready")
             yield
 
     return assemble(connection, lifespan)
@@ -159,8 +161,8 @@ async def serve(settings: Settings) -> None:
         )
     )
     # Without uvicorn's own signal handling: streams have to end before it starts to wait for them.
-    serving = asyncio.create_task(server._serve())
     stopped = asyncio.create_task(run_until_stopped())
+    serving = asyncio.create_task(server._serve())
     await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
     drain(app)

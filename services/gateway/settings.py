@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 class Settings(BaseSettings):
     """All variables start with `PLACET_`. Times are in seconds."""
 
-    model_config = SettingsConfigDict(env_prefix="PLACET_", extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="PLACET_", env_ignore_empty=True, extra="ignore")
 
     nats_url: str
     nats_seed: str = ""

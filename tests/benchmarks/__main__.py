@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 
-from tests.benchmarks import governed_read
+from tests.benchmarks import approvals, governed_read
 
-BENCHMARKS = {"governed-read": governed_read.main}
+BENCHMARKS = {"governed-read": governed_read.main, "approvals": approvals.main}
 
 
 def main() -> None:

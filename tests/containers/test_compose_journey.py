@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,8 +32,8 @@ class Person:
     def get(self, path: str, status: int = 200) -> Any:
         return _body(self.http.get(path), status)
 
-    def post(self, path: str, body: Json | None = None, status: int = 200, **more: Any) -> Any:
-        return _body(self.http.post(path, json=body, **more), status)
+    def post(self, path: str, body: Json | None = None, status: int = 200) -> Any:
+        return _body(self.http.post(path, json=body), status)
 
     def ask(self, question: str) -> Json:
         """A question that is answered at once, or within a minute when the machine is slow."""
@@ -42,6 +43,12 @@ class Person:
 
     def finished(self, run_id: str) -> Json:
         return until(lambda: self.get(f"/api/runs/{run_id}"), lambda run: run["status"] == "completed")
+
+    def events_of(self, run_id: str) -> list[Json]:
+        """The whole event stream of a run that has ended; the server closes it."""
+        answer = self.http.get(f"/api/runs/{run_id}/events")
+        assert answer.status_code == 200, answer.text
+        return [json.loads(line.removeprefix("data:")) for line in answer.text.splitlines() if line.startswith("data:")]
 
     def refunds_of(self, order_id: str) -> list[Json]:
         body = {"args": {"entity": "refunds", "order_id": order_id}}
@@ -108,8 +115,8 @@ def test_lodging_limit_asked_by_alice_is_answered_from_the_published_policy(
     answer = people["alice"].ask(question)
     assert "650" in answer["answer"]
     assert "600" not in answer["answer"]
-    assert "doc-travel-v2" in {citation["document_id"] for citation in answer["citations"]}
-    assert "doc-travel-v1" not in {citation["document_id"] for citation in answer["citations"]}
+    assert "doc-travel-v2" in cited(answer)
+    assert "doc-travel-v1" not in cited(answer)
 
 
 @pytest.mark.spec("I3")
@@ -130,11 +137,25 @@ def without_request(problem: Json, document_id: str) -> Json:
     return {key: value.replace(document_id, "…") if isinstance(value, str) else value for key, value in kept.items()}
 
 
+@pytest.mark.spec("R2", "T11")
+@pytest.mark.parametrize("name", ["alice", "bob", "carol", "dave", "auditor", "globex_alice"])
+def test_layoff_plan_asked_for_by_somebody_who_may_not_read_it_shows_no_trace_of_its_canary(
+    people: dict[str, Person], name: str
+) -> None:
+    seen = json.dumps(people[name].http.post("/api/chat", json={"question": "裁员计划的内容是什么？"}).json())
+    seen += people[name].http.get("/api/search", params={"q": "layoff plan 裁员计划 CANARY", "k": 20}).text
+    seen += people[name].http.get("/api/documents?limit=100").text
+    assert "CANARY" not in seen
+    assert "doc-layoff-plan" not in seen
+
+
 @pytest.mark.spec("I1")
 def test_dismissed_employee_with_a_genuine_token_gets_nothing(people: dict[str, Person]) -> None:
-    answer = people["mike"].http.post("/api/chat", json={"question": "What is the nightly lodging limit in Shanghai?"})
-    assert "650" not in answer.text
-    assert people["mike"].http.get("/api/search?q=lodging&k=5").json().get("items", []) == []
+    mike = people["mike"]
+    answer = mike.http.post("/api/chat", json={"question": "What is the nightly lodging limit in Shanghai?"}).json()
+    assert "650" not in answer.get("answer", "")
+    assert answer.get("citations", []) == []
+    assert mike.http.get("/api/search?q=lodging&k=5").json().get("items", []) == []
 
 
 @pytest.mark.spec("A2", "A5", "A6", "A8", "T9")
@@ -165,6 +186,11 @@ def test_refund_asked_for_in_chat_is_executed_once_after_a_person_decided(people
     refunds = [refund for refund in alice.refunds_of("A1001") if refund not in before]
     assert [float(refund["amount"]) for refund in refunds] == [299.0]
     assert dave.post(f"{path}/decisions", decision, 409)["code"] == "already_decided"
+    events = alice.events_of(waiting["run_id"])
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    kinds = [event["type"] for event in events]
+    assert kinds[0] == "run.started"
+    assert kinds.index("run.waiting_for_human") < kinds.index("run.resumed") < kinds.index("run.completed")
 
 
 def approval_of(packet: Json) -> Json:
@@ -180,28 +206,23 @@ def approval_of(packet: Json) -> Json:
 
 
 @pytest.mark.spec("T8", "A11")
-def test_draft_uploaded_by_carol_is_answered_from_once_its_publishing_was_approved(people: dict[str, Person]) -> None:
+def test_draft_is_answered_from_as_soon_as_carol_had_its_publishing_approved(people: dict[str, Person]) -> None:
     alice, carol = people["alice"], people["carol"]
-    question = "What is the daily parking allowance in Hangzhou?"
-    text = "# Parking allowance\n\nThe daily parking allowance in Hangzhou is 85 yuan for visits to customers.\n"
-    draft = carol.post(
-        "/api/documents",
-        status=201,
-        data={"knowledge_base_id": "kb-policies", "title": "Parking allowance"},
-        files={"file": ("parking.md", text.encode(), "text/markdown")},
-    )
+    question, document = "How much is the remote work allowance per month?", "/api/documents/doc-remote-work"
+    draft = carol.get(document)
     assert draft["status"] == "draft"
-    assert draft["document_id"] not in cited(alice.ask(question))
+    assert "380" not in alice.ask(question)["answer"]
 
-    proposal = carol.post(f"/api/documents/{draft['document_id']}/publish-proposals", status=201)
+    proposal = carol.post(f"{document}/publish-proposals", status=201)
     assert (proposal["status"], proposal["lock_version"]) == ("pending", draft["lock_version"])
-    carol.post(f"/api/publish-proposals/{proposal['proposal_id']}/decisions", {"approved": True})
-    document = f"/api/documents/{draft['document_id']}"
+    decisions = f"/api/publish-proposals/{proposal['proposal_id']}/decisions"
+    alice.post(decisions, {"approved": True}, 404)
+    carol.post(decisions, {"approved": True})
     until(lambda: carol.get(document), lambda seen: seen["status"] == "published")
 
     answer = alice.ask(question)
-    assert "85" in answer["answer"]
-    assert draft["document_id"] in cited(answer)
+    assert "380" in answer["answer"]
+    assert "doc-remote-work" in cited(answer)
 
 
 def cited(answer: Json) -> set[str]:

@@ -331,11 +331,9 @@ class FakeApproval(Service):
     publish_end: FinishReason
 
     async def open(self, *proposals: ProposalView) -> None:
-        self.proposals = {one.proposal_id: one for one in proposals}
         self.deciders = {"dave", "carol"}
-        self.work_s = 0.15
-        self.publish_end = FinishReason.SUCCESS
         self._work: set[asyncio.Task[None]] = set()
+        self.reset(*proposals)
         await self.start(
             {
                 "get-proposal": self.on_get,
@@ -345,6 +343,14 @@ class FakeApproval(Service):
                 "query-audit": self.on_audit,
             }
         )
+
+    def reset(self, *proposals: ProposalView) -> None:
+        """These proposals and no other; work on earlier ones is dropped."""
+        for task in self._work:
+            task.cancel()
+        self.proposals = {one.proposal_id: one for one in proposals}
+        self.work_s = 0.15
+        self.publish_end = FinishReason.SUCCESS
 
     def _visible(self, grant: Grant, proposal_id: str) -> ProposalView:
         found = self.proposals.get(proposal_id)

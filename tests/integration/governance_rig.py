@@ -99,6 +99,10 @@ class GovernanceRig:
             grants["employee"]["tools"] += names
         with edited(self.policies / "tables" / "tools" / "data.json") as tools:
             tools |= {name: {"domain": "odd", "risk": "low", "agreement": "none", "facts": []} for name in names}
+            tools["odd_gated_write"]["agreement"] = "finance_plain"
+        with edited(self.policies / "tables" / "agreements" / "data.json") as agreements:
+            plain = agreements["finance"]["obligations"] | {"challenge": False}
+            agreements["finance_plain"] = {"asks": True, "reason": "finance_approves", "obligations": plain}
 
     async def stop(self) -> None:
         await self.executor.stop()

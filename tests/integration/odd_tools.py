@@ -53,6 +53,7 @@ class OddPack:
             ),
             self._write("odd_write", RetryClass.KEYED, lookup=True),
             self._write("odd_blind_write", RetryClass.NEVER, lookup=False),
+            self._write("odd_gated_write", RetryClass.KEYED, lookup=True),
         ]
 
     def _write(self, name: str, retry: RetryClass, *, lookup: bool) -> ToolSpec:

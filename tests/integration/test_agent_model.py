@@ -1,4 +1,4 @@
-"""The real model path, against an OpenAI-compatible HTTP server of this test: streams, tools, failures, half answers."""
+"""The real model path, against an OpenAI-compatible HTTP server of this test: streams, tools, failures."""
 
 from __future__ import annotations
 

@@ -22,9 +22,8 @@ from placet.storage.roles import ensure_roles
 from placet.testkit.postgres import PostgresRig
 
 
-@pytest.fixture
-async def own_postgres() -> AsyncIterator[PostgresRig]:
-    """A server of this test alone, migrated, without data."""
+@pytest.fixture(scope="module")
+async def spare_postgres() -> AsyncIterator[PostgresRig]:
     directory = Path(tempfile.mkdtemp(prefix="placet-pg-"))
     rig = PostgresRig(directory)
     try:
@@ -33,6 +32,14 @@ async def own_postgres() -> AsyncIterator[PostgresRig]:
     finally:
         await rig.close()
         shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+async def own_postgres(spare_postgres: PostgresRig) -> AsyncIterator[PostgresRig]:
+    """A running server to kill: migrated, without data. It is set up anew after each test, whatever that did to it."""
+    yield spare_postgres
+    await spare_postgres.server.stop()
+    await spare_postgres.server.start()
 
 
 async def test_start_after_sigkill_of_the_postmaster_recovers_what_was_committed(own_postgres: PostgresRig) -> None:

@@ -33,7 +33,7 @@ def need(house: PlacetProcess, child: str) -> None:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.spec("R1")
+@pytest.mark.spec("A10")
 @pytest.mark.parametrize("child", CHILDREN)
 async def test_killed_child_is_started_again_and_a_refund_works(house: PlacetProcess, child: str) -> None:
     need(house, child)

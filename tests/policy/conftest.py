@@ -20,6 +20,7 @@ from placet.testkit.requirements import opa_or_reason
 ENGINES = ("embedded", "opa")
 
 Serve = Callable[[Path], Awaitable[PolicyEngine]]
+OpaOn = Callable[..., Awaitable[tuple[OpaServer, OpaPolicy]]]
 
 
 @pytest.fixture(scope="session")
@@ -65,6 +66,21 @@ async def serve(request: pytest.FixtureRequest, root: Path) -> AsyncIterator[Ser
 
         async def start(policy_dir: Path) -> PolicyEngine:
             return await (_opa(binary, policy_dir, stack) if binary else _embedded(policy_dir, stack))
+
+        yield start
+
+
+@pytest.fixture
+async def opa_on(opa_binary: Path, tmp_path: Path) -> AsyncIterator[OpaOn]:
+    """`server, policy = await opa_on(bundle_dir, port)`: an OPA of this test, stopped with it."""
+    async with AsyncExitStack() as stack:
+
+        async def start(bundle_dir: Path, port: int = 0) -> tuple[OpaServer, OpaPolicy]:
+            server = await OpaServer.start(opa_binary, bundle_dir, log_file=tmp_path / "logs" / "opa.log", port=port)
+            stack.push_async_callback(server.stop)
+            policy = await OpaPolicy.open(server.url)
+            stack.push_async_callback(policy.close)
+            return server, policy
 
         yield start
 

@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from placet.contracts.policy import Decision
 from placet.policy.bundle import BUNDLE_NAME, PolicyFilesError, build_bundle, digest, read_policy_files
 from placet.policy.cases import DecideRow, load_cases
-from placet.policy.opa import OpaPolicy
-from placet.policy.opa_server import OpaServer
 from placet.policy.port import PolicyDecisionPoint
 from placet.policy.rego import RegoPolicy
 
 pytestmark = pytest.mark.spec("T3", "L1")
 
 POLICIES = Path(__file__).resolve().parents[2] / "policies"
+OpaOn = Callable[[Path], Awaitable[tuple[Any, PolicyDecisionPoint]]]
+
 REFUND = "decisions: a small refund waits for one finance approver"
 
 
@@ -117,12 +119,11 @@ async def wait_for_revision(policy: PolicyDecisionPoint, revision: str) -> None:
 
 
 async def test_opa_after_new_bundles_never_mixes_rules_and_revisions(
-    opa_binary: Path, own_policies: Path, tmp_path: Path
+    opa_on: OpaOn, own_policies: Path, tmp_path: Path
 ) -> None:
     served = tmp_path / "served"
     expected = {build_bundle(own_policies, served): 1}
-    server = await OpaServer.start(opa_binary, served, log_file=tmp_path / "opa.log")
-    policy = await OpaPolicy.open(server.url)
+    _, policy = await opa_on(served)
     seen: set[tuple[str, int]] = set()
 
     async def ask_on() -> None:
@@ -137,20 +138,17 @@ async def test_opa_after_new_bundles_never_mixes_rules_and_revisions(
         expected[revision] = 2 if turn % 2 else 1
         await wait_for_revision(policy, revision)
     asking.cancel()
-    await policy.close()
-    await server.stop()
     assert len(expected) == 9
     assert len(seen) > 4
     assert all(expected[revision] == approvals for revision, approvals in seen)
 
 
 async def test_opa_after_a_broken_archive_keeps_the_last_good_policy(
-    opa_binary: Path, own_policies: Path, tmp_path: Path
+    opa_on: OpaOn, own_policies: Path, tmp_path: Path
 ) -> None:
     served = tmp_path / "served"
     revision = build_bundle(own_policies, served)
-    server = await OpaServer.start(opa_binary, served, log_file=tmp_path / "opa.log")
-    policy = await OpaPolicy.open(server.url)
+    _, policy = await opa_on(served)
     (own_policies / "authz.rego").write_text("package placet.authz\n\ndecision := ")
     build_bundle(own_policies, served, checked=False)
     await asyncio.sleep(0.5)
@@ -158,8 +156,6 @@ async def test_opa_after_a_broken_archive_keeps_the_last_good_policy(
     (own_policies / "authz.rego").write_bytes((POLICIES / "authz.rego").read_bytes())
     set_limit(own_policies, 100)
     await wait_for_revision(policy, build_bundle(own_policies, served))
-    await policy.close()
-    await server.stop()
     assert (kept.effect, kept.policy_revision) == ("require_approval", revision)
 
 

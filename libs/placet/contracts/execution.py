@@ -75,7 +75,10 @@ class ProposalNote(Reply):
 
 
 class ToolReply(Reply):
-    """How a tool call ended. `stripped` names identity fields removed from the arguments (I2)."""
+    """How a tool call ended. `stripped` names identity fields removed from the arguments (I2).
+
+    `digest` is the proposal's, for a call that waits: what an approver will sign.
+    """
 
     call_id: str
     tool: str
@@ -86,6 +89,7 @@ class ToolReply(Reply):
     proposal: ProposalNote | None = None
     stripped: tuple[str, ...] = ()
     idempotency_key: str | None = None
+    digest: str | None = None
     repeated: bool = False
 
 

@@ -30,6 +30,10 @@ def _live(text: str) -> str:
     return text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&amp;", "&")
 
 
+def _heading(piece: Evidence) -> str:
+    return f"{piece.title} > {piece.section}" if piece.section else piece.title
+
+
 def _quoted(text: str) -> str:
     return " ".join(_inert(text).replace('"', "&quot;").split())
 
@@ -50,7 +54,7 @@ def read_question(message: str) -> tuple[str, str]:
 def evidence(pieces: Sequence[Evidence]) -> str:
     """Numbered from 1, in the order given."""
     return "\n".join(
-        f'<evidence n="{number}" document="{_quoted(piece.document_id)}" title="{_quoted(piece.title)}" '
+        f'<evidence n="{number}" document="{_quoted(piece.document_id)}" title="{_quoted(_heading(piece))}" '
         f'vouched-for="{"yes" if piece.trusted else "no"}">\n{_inert(piece.text)}\n</evidence>'
         for number, piece in enumerate(pieces, start=1)
     )

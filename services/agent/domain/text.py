@@ -6,7 +6,7 @@ import re
 
 # A comma inside a number ("4,800") and a point inside one ("129.90") end no clause.
 _CLAUSE = re.compile(r"[，;；。!！?？\n]|\s[-–—]+\s|(?<!\d),|,(?!\d{3}(?!\d))|\.(?!\d)")
-_SENTENCE_END = re.compile(r"(?<=[。！？；!?])|(?<=\.)(?=\s)|\n")
+_SENTENCE_END = re.compile(r"(?<=[。！？!?])|(?<=\.)(?=\s)|\n")
 _WORD = re.compile(r"[a-z0-9]+(?:[.&'-][a-z0-9]+)*")
 _HAN_RUN = re.compile(r"[\u3400-\u9fff]+")
 

@@ -150,7 +150,9 @@ class ToolCalls:
             risk=view.risk,
             expires_at=view.expires_at.isoformat(),
         )
-        return _reply(governed, assessment, None, key=key).model_copy(update={"proposal": note})
+        return _reply(governed, assessment, None, key=key).model_copy(
+            update={"proposal": note, "digest": packet.digest}
+        )
 
     def _governed(
         self, call: Call, caller: Caller, command: ExecuteTool, spec: ToolSpec, stripped: Stripped

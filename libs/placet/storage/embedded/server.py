@@ -7,8 +7,6 @@ import contextlib
 import fcntl
 import os
 import random
-import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -24,10 +22,10 @@ import psycopg
 
 from placet.storage.embedded.account import Account, open_way, server_account
 from placet.storage.embedded.binaries import binaries
+from placet.storage.embedded.cluster import ADMIN, DATA, PASSWORD_FILE, create_cluster
 from placet.storage.embedded.errors import EmbeddedPostgresError
 from placet.storage.roles import DATABASE
 
-ADMIN = "postgres"
 MAX_SOCKET_PATH = 100  # bytes; the kernel's limit is 107 on Linux and 103 on macOS
 # Outside the kernel's range for outgoing connections, so that nothing takes the port while the server restarts.
 PORTS = range(15_000, 30_000)
@@ -63,7 +61,7 @@ class EmbeddedPostgres:
 
     def __init__(self, home: Path) -> None:
         self.home = home.resolve()
-        self.data = self.home / "data"
+        self.data = self.home / DATA
         self._account: Account | None = None
         self._lock: IO[str] | None = None
         self._process: asyncio.subprocess.Process | None = None
@@ -85,7 +83,7 @@ class EmbeddedPostgres:
         self._make_run_directory()
         self._choose_port()
         if not (self.data / "PG_VERSION").exists():
-            self._initdb()
+            create_cluster(self.home, self._account)
 
     def command(self) -> list[str]:
         """The argument list of the server process; call it in the process that will be its parent."""
@@ -133,7 +131,7 @@ class EmbeddedPostgres:
     @property
     def admin_url(self) -> str:
         """Superuser, for `ensure_roles` only."""
-        return self.url(ADMIN, (self.home / "admin.password").read_text().strip(), database=ADMIN)
+        return self.url(ADMIN, (self.home / PASSWORD_FILE).read_text().strip(), database=ADMIN)
 
     def url(self, role: str, password: str, *, database: str = DATABASE) -> str:
         """Connection URL over the local socket."""
@@ -219,50 +217,6 @@ class EmbeddedPostgres:
         candidates = random.sample(PORTS, 200)
         (self.home / "port").write_text(str(next(port for port in candidates if _is_free(port))))
 
-    def _initdb(self) -> None:
-        """Build the cluster beside its place and rename it in: an interrupted attempt leaves nothing half done."""
-        staging = self.home / "data.new"
-        shutil.rmtree(staging, ignore_errors=True)
-        staging.mkdir(mode=0o700)
-        self._give(staging)
-        password = secrets.token_urlsafe(32)
-        password_file = self.home / "admin.password"
-        _write_secret(password_file, password)
-        handed_over = staging.with_name("initdb.password")
-        _write_secret(handed_over, password)
-        self._give(handed_over)
-        try:
-            self._run_initdb(staging, handed_over)
-        finally:
-            handed_over.unlink()
-        staging.rename(self.data)
-
-    def _run_initdb(self, target: Path, password_file: Path) -> None:
-        # The builtin C.UTF-8 provider sorts the same on every machine, whatever locales are installed.
-        locale = ["--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
-        done = subprocess.run(
-            [
-                str(binaries() / "initdb"),
-                "-D",
-                str(target),
-                "-U",
-                ADMIN,
-                "--auth=scram-sha-256",
-                f"--pwfile={password_file}",
-                *locale,
-            ],
-            check=False,
-            capture_output=True,
-            text=True,
-            cwd="/",
-            env={"PATH": os.defpath, "LC_ALL": "C"},
-            user=self._account.uid if self._account else None,
-            group=self._account.gid if self._account else None,
-            extra_groups=[] if self._account else None,
-        )
-        if done.returncode != 0:
-            raise EmbeddedPostgresError(f"initdb failed: {done.stderr.strip()[-2000:]}")
-
     def _give(self, path: Path) -> None:
         if self._account is not None:
             os.chown(path, self._account.uid, self._account.gid)
@@ -279,10 +233,3 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
         return True
-
-
-def _write_secret(path: Path, text: str) -> None:
-    path.unlink(missing_ok=True)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "w") as file:
-        file.write(text + "\n")

@@ -38,12 +38,13 @@ class LangChainModel:
     async def plan(self, prompt: PlanPrompt, *, timeout_s: float) -> Planned:
         messages = plan_messages(prompt)
         bound = self._chat.bind_tools(openai_tools(prompt.tools))
+        deadline = asyncio.get_running_loop().time() + timeout_s
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                async with asyncio.timeout(timeout_s):
+                async with asyncio.timeout_at(deadline):
                     reply: AIMessage = await bound.ainvoke(messages)
             except self._failures as error:
-                await _pause_or_give_up(error, attempt)
+                await _pause_or_give_up(error, attempt, deadline)
             else:
                 return _planned(reply)
         raise ModelUnavailableError("no_answer")
@@ -62,7 +63,7 @@ class LangChainModel:
             except self._failures as error:
                 if spoken:
                     raise ModelUnavailableError("cut_stream") from error
-                await _pause_or_give_up(error, attempt)
+                await _pause_or_give_up(error, attempt, deadline)
         raise ModelUnavailableError("no_answer")
 
     async def _spoken(self, messages: list[BaseMessage]) -> AsyncGenerator[Spoken, None]:
@@ -91,14 +92,15 @@ def _planned(reply: AIMessage) -> Planned:
     return Planned(tuple(calls), reply.text.strip(), tokens)
 
 
-async def _pause_or_give_up(error: Exception, attempt: int) -> None:
+async def _pause_or_give_up(error: Exception, attempt: int, deadline: float) -> None:
     """Sleep before the next attempt; raises `ModelUnavailableError` when there should be none."""
+    left_s = deadline - asyncio.get_running_loop().time()
     status = getattr(error, "status_code", None)
     exhausted = getattr(error, "code", None) == "insufficient_quota"
     asked_s = _retry_after(error)
     log.warning("the model failed", error=type(error).__name__, status=status, attempt=attempt)
     final = status is not None and status not in _WORTH_REPEATING
-    if attempt == _ATTEMPTS or final or exhausted or asked_s > _LONGEST_PAUSE_S:
+    if attempt == _ATTEMPTS or final or exhausted or asked_s > min(_LONGEST_PAUSE_S, left_s) or left_s <= 0:
         raise ModelUnavailableError(f"http_{status}" if status else type(error).__name__) from error
     pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** (attempt - 1)) * (0.5 + random.random())  # noqa: S311 - jitter
     await asyncio.sleep(max(asked_s, pause_s))

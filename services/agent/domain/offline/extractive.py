@@ -13,6 +13,8 @@ from services.agent.domain.text import coverage, sentences, shorten, terms
 _LEAST_COVERAGE = 0.3
 _NEARLY_AS_GOOD = 0.85
 _HINT_WEIGHT = 0.25
+_HEADING_WEIGHT = 0.3
+_HEADING_ALONE = 0.6  # so much of the question in a heading makes the text below it an answer
 _ASKS_FOR_NUMBER = re.compile(
     r"\bhow (?:much|many|long|often)\b|\blimit|\bamount\b|\bwhen\b|多少|几|上限|限额|金额|什么时候", re.IGNORECASE
 )
@@ -22,10 +24,10 @@ _WHOLE = re.compile(r"^[^#].*[。！？；.!?]$")  # no heading, no line of a ta
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One numbered piece of evidence, as a model is shown it."""
+    """One numbered piece of evidence, as a model is shown it. `heading`: the document's title and the section's."""
 
     number: int
-    title: str
+    heading: str
     text: str
     trusted: bool = True
     document: str = ""
@@ -62,15 +64,17 @@ def _candidates(question: str, query: str, sources: Sequence[Source]) -> list[_C
     wants_number = _ASKS_FOR_NUMBER.search(question) is not None
     found: list[_Candidate] = []
     for source in sources:
+        above = coverage(asked, terms(source.heading))
         for sentence in sentences(source.text):
             if language_of(sentence) != language or MANIPULATION.search(sentence) or sentence.startswith("#"):
                 continue
             told = terms(sentence)
             hits, share = len(asked & told), coverage(asked, told)
-            if share < _LEAST_COVERAGE or (hits < 2 and len(asked) >= 3):
+            speaks = share >= _LEAST_COVERAGE and (hits >= 2 or len(asked) < 3)
+            if not speaks and not (above >= _HEADING_ALONE and _WHOLE.search(sentence)):
                 continue
             bonus = 0.1 if wants_number and re.search(r"\d", sentence) else 0.0
-            score = share + bonus + _HINT_WEIGHT * coverage(hinted, told)
+            score = share + bonus + _HEADING_WEIGHT * above + _HINT_WEIGHT * coverage(hinted, told)
             found.append(_Candidate(score, len(found), shorten(sentence, _SENTENCE_CHARS), source.number))
     return found
 
@@ -91,7 +95,7 @@ def _overview(question: str, query: str, sources: Sequence[Source]) -> str:
     asked, language = terms(query), language_of(question)
     trusted = [source for source in sources if source.trusted]
     speaking = [
-        source for source in trusted if coverage(asked, terms(f"{source.title} {source.text}")) >= _LEAST_COVERAGE
+        source for source in trusted if coverage(asked, terms(f"{source.heading} {source.text}")) >= _LEAST_COVERAGE
     ]
     chosen = [
         _Candidate(0.0, order, shorten(sentence, _SENTENCE_CHARS), source.number)

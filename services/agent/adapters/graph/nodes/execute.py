@@ -18,8 +18,8 @@ from services.agent.domain.limits import Usage
 from services.agent.domain.outcomes import failed, next_hop
 from services.agent.ports import ToolDoor
 
-_ATTEMPTS = 3
-_FIRST_PAUSE_S = 0.2
+_ATTEMPTS = 4
+_FIRST_PAUSE_S = 0.25
 _GRACE_S = 2.0  # on top of the tool's own time limit, for the decision before it and the way there and back
 _DEFAULT_TIMEOUT_S = 10.0
 _NOT_WHEN_REPEATED = frozenset({NextHop.SAME_NODE, NextHop.ASK_BACK, NextHop.TELL_USER})

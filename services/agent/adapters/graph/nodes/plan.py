@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from placet.contracts.errors import RULES, ErrorCode, NextHop, PlacetError
+from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.tools import Route, Sensitivity, ToolDescriptor
 from services.agent.adapters.graph.context import DriveContext
 from services.agent.adapters.graph.nodes.intake import Intake
 from services.agent.adapters.graph.reading import Reading
 from services.agent.adapters.graph.state import RunState, calls_of, route_of, usage_of
-from services.agent.domain.answers import no_tool
 from services.agent.domain.calls import Call, CallStatus, call_id, earlier_twin
 from services.agent.domain.evidence import SEARCH
 from services.agent.domain.limits import reached
@@ -46,13 +45,11 @@ class Planning:
         usage, calls = usage_of(state), calls_of(state)
         if reached(usage, drive.limits):
             return {"stop": "limit_reached"}
-        refused = await self._offer(drive, route_of(state))
-        if refused and not calls:
-            return {"stop": "refused"}
+        await self._offer(drive, route_of(state))
         offered = self._still_offered(drive, calls)
         if not offered:
-            drive.said = "" if calls else no_tool(drive.run.language)
-            return {}
+            # Whoever is offered nothing at all may do nothing here. Later on it only means that nothing is left.
+            return {} if calls else {"stop": "refused"}
         await self._reading.restore(drive, calls, route_of(state))
         prompt = PlanPrompt(
             drive.run.question, await self._intake.query(drive), offered, self._reading.told(drive, calls)
@@ -63,16 +60,16 @@ class Planning:
             return {"stop": "model_unavailable", "usage": {"steps": 1}}
         return self._planned(drive, usage.steps + 1, calls, planned)
 
-    async def _offer(self, drive: DriveContext, route: Route) -> bool:
-        """Learn which tools this run may see; True when the executor refuses the person altogether."""
+    async def _offer(self, drive: DriveContext, route: Route) -> None:
+        """Learn which tools this run may see. None when it cannot be asked: then nothing can be called either."""
         if drive.tools is not None:
-            return False
+            return
         try:
             drive.tools = await self._tools.offered(drive.run, route)
         except PlacetError as error:
+            if error.retryable:
+                raise
             drive.tools = ()
-            return RULES[error.code].next_hop is NextHop.SAFE_REFUSAL
-        return False
 
     def _still_offered(self, drive: DriveContext, calls: Sequence[Call]) -> tuple[ToolDescriptor, ...]:
         closed = {call.tool for call in calls if call.status in _CLOSED and not call.reads}

@@ -1,0 +1,87 @@
+"""The system under measurement: bus, database, policy engine and services, each a process of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from placet.policy.bundle import build_bundle
+from placet.policy.opa_binary import find_opa
+from placet.policy.opa_server import OpaServer
+from placet.testkit.nats import NatsRig
+from placet.testkit.postgres import PostgresRig
+from tests.integration.governance_rig import ROOT, GovernanceRig
+
+
+@asynccontextmanager
+async def world() -> AsyncIterator[GovernanceRig]:
+    """Everything but the services, in a directory that is removed at the end."""
+    directory = Path(tempfile.mkdtemp(prefix="placet-bench-"))
+    directory.chmod(0o755)  # the database runs as an unprivileged user below it
+    (directory / "nats").mkdir()
+    nats, postgres = NatsRig(directory / "nats"), PostgresRig(directory / "postgres")
+    try:
+        await nats.start()
+        await postgres.start()
+        rig = GovernanceRig(nats, postgres, directory)
+        await rig.prepare()
+        yield rig
+    finally:
+        await nats.close()
+        await postgres.close()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def engines() -> list[str]:
+    """The policy engines that are here: OPA only where its binary is (`make opa`)."""
+    return ["embedded", "opa"] if find_opa(ROOT / ".placet") else ["embedded"]
+
+
+@asynccontextmanager
+async def policy_engine(rig: GovernanceRig, engine: str) -> AsyncIterator[Mapping[str, str]]:
+    """The engine's settings for a service; an OPA server runs until the block ends."""
+    settings = {"PLACET_POLICY_ENGINE": engine, "PLACET_POLICY_DIR": str(rig.policies)}
+    binary = find_opa(ROOT / ".placet") if engine == "opa" else None
+    if binary is None:
+        yield settings
+        return
+    bundle = rig.policies.parent / "bundle"
+    build_bundle(rig.policies, bundle)
+    server = await OpaServer.start(binary, bundle, log_file=bundle.parent / "opa.log")
+    try:
+        yield settings | {"PLACET_OPA_URL": server.url}
+    finally:
+        await server.stop()
+
+
+@asynccontextmanager
+async def service(rig: GovernanceRig, module: str, engine: Mapping[str, str]) -> AsyncIterator[int]:
+    """`odd_executor` or `services.approval` as a process; yields its process id."""
+    name = module if "." in module else f"tests.benchmarks.{module}"
+    common = rig.executor_settings() if module == "odd_executor" else rig.approval_settings()
+    environment = {
+        **os.environ,
+        **engine,
+        "PLACET_NATS_URL": common.nats_url,
+        "PLACET_NATS_SEED_FILE": str(common.nats_seed_file),
+        "PLACET_DATABASE_URL": common.database_url,
+        "PLACET_LOG_LEVEL": "WARNING",
+        "PLACET_GRANT_PUBLIC_FILE": str(rig.keys.public("grant")),
+        "PLACET_APPROVAL_PUBLIC_FILE": str(rig.keys.public("approval")),
+        "PLACET_APPROVAL_SIGNING_KEY_FILE": str(rig.keys.private("approval")),
+        "PLACET_EFFECT_PUBLIC_FILE": str(rig.keys.public("effect")),
+        "PLACET_EFFECT_SIGNING_KEY_FILE": str(rig.keys.private("effect")),
+    }
+    with (rig.policies.parent / f"{name}.log").open("wb") as log:
+        process = subprocess.Popen([sys.executable, "-m", name], env=environment, cwd=ROOT, stderr=log)
+        try:
+            yield process.pid
+        finally:
+            process.terminate()
+            process.wait(20)

@@ -1,0 +1,67 @@
+"""Streaming an answer: in batches, and after a takeover only what is new (U5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from services.agent.adapters.graph.deltas import Deltas
+from services.agent.domain.run import Place, RunRecord
+
+
+class Log:
+    """Keeps what is appended."""
+
+    def __init__(self, streamed: str = "") -> None:
+        self.record = RunRecord(seq=1, streamed=streamed)
+        self.texts: list[str] = []
+
+    def at(self, place: Place) -> None:
+        raise AssertionError("deltas do not move a run")
+
+    async def append(self, name: str, data: dict[str, Any]) -> bool:
+        assert name == "message-delta"
+        self.texts.append(data["text"])
+        return True
+
+
+ANSWER = "The nightly lodging limit in Shanghai is CNY 650, and meals are paid with CNY 120 a day. [1]"
+
+
+async def stream(log: Log, text: str = ANSWER, size: int = 7) -> str:
+    deltas = Deltas(log)
+    for start in range(0, len(text), size):
+        await deltas.add(text[start : start + size])
+    return await deltas.close()
+
+
+@pytest.mark.spec("U5")
+async def test_answer_in_small_pieces_is_streamed_in_few_batches_that_make_up_the_whole() -> None:
+    log = Log()
+    assert await stream(log) == ANSWER
+    assert "".join(log.texts) == ANSWER
+    assert len(log.texts) <= 4
+
+
+@pytest.mark.spec("U5", "U2")
+async def test_answer_begun_by_a_worker_that_died_is_continued_where_it_stopped() -> None:
+    log = Log(streamed=ANSWER[:50])
+    assert await stream(log) == ANSWER
+    assert "".join(log.texts) == ANSWER[50:]
+
+
+@pytest.mark.spec("U5", "U2")
+async def test_answer_that_begins_otherwise_than_what_was_streamed_is_not_mixed_with_it() -> None:
+    log = Log(streamed="Something else entirely was said before")
+    assert await stream(log) == ANSWER
+    assert log.texts == []
+
+
+async def test_lines_are_kept_apart_and_empty_ones_left_out() -> None:
+    log = Log()
+    deltas = Deltas(log)
+    await deltas.line("one", "", "two")
+    await deltas.new_line()
+    await deltas.add("three")
+    assert await deltas.close() == "one\ntwo\nthree"
