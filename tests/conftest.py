@@ -13,6 +13,7 @@ from placet.messaging.connection import Bus
 from placet.testkit.nats import NatsRig
 from placet.testkit.postgres import PostgresRig
 from placet.testkit.requirements import MissingError, opa_or_reason
+from placet.testkit.spec_rows import load, rows_of, unknown
 
 # `placet_up`: the session's `placet up`, started only if a test asks for it.
 pytest_plugins = ["placet.testkit.placet_process"]
@@ -20,6 +21,13 @@ pytest_plugins = ["placet.testkit.placet_process"]
 ROOT = Path(__file__).resolve().parents[1]
 
 Connect = Callable[[str], Awaitable[Bus]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A `spec` marker with a typing error would prove nothing: it stops the run."""
+    named = {row for item in items for row in rows_of(item)}
+    if wrong := unknown(load(ROOT), named):
+        raise pytest.UsageError(f"no such rows of the specification: {', '.join(wrong)}")
 
 
 @pytest.fixture(scope="session")

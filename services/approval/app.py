@@ -16,8 +16,8 @@ from placet.messaging.directory import KvDirectory
 from placet.messaging.kv import KeyValue
 from placet.messaging.reading import EventReader
 from placet.messaging.rpc import Handler, RpcClient, RpcServer
-from placet.messaging.subscriber import Subscribers
 from placet.messaging.timers import Timers
+from placet.messaging.work_queue import JobHandler, TimerQueue, WorkQueue
 from placet.observability import logs
 from placet.observability.health import HealthServer
 from placet.observability.lifecycle import run, run_until_stopped
@@ -37,6 +37,7 @@ from services.approval.handlers.reactions import Reactions
 from services.approval.settings import Settings
 
 OWNER = "approval"
+_REACTIONS = 32  # events worked on at a time, per durable
 _DURABLES: dict[str, Durable] = {durable.name: durable for durable in DURABLES}
 
 
@@ -48,17 +49,19 @@ class Approval:
     database: Database
     policy: PolicyDecisionPoint
     rpc: RpcServer
-    subscribers: Subscribers
+    queues: tuple[WorkQueue | TimerQueue, ...]
     health: HealthServer
 
     async def start(self) -> None:
-        await self.subscribers.start()
+        for queue in self.queues:
+            await queue.start()
         await self.rpc.start()
         await self.health.start()
 
     async def stop(self) -> None:
         await self.rpc.stop()
-        await self.subscribers.stop()
+        for queue in self.queues:
+            await queue.stop()
         await self.health.stop()
         await self.policy.close()
         await self.database.close()
@@ -88,9 +91,9 @@ async def build(settings: Settings) -> Approval:
     reactions = Reactions(log, ledger, listing, ending)
 
     rpc = RpcServer(bus, OWNER, _routes(decisions, queries), concurrency=settings.approval_concurrency)
-    subscribers = _subscribers(bus_settings, audit, reactions, own, effects)
+    queues = _queues(bus, audit, reactions, own, effects)
     health = HealthServer(settings.health_port, {"bus": bus.ready, "policy": policy.ready, "database": listing.ready})
-    return Approval(bus, database, policy, rpc, subscribers, health)
+    return Approval(bus, database, policy, rpc, queues, health)
 
 
 def _routes(decisions: Decisions, queries: Queries) -> Mapping[str, Handler]:
@@ -105,19 +108,23 @@ def _routes(decisions: Decisions, queries: Queries) -> Mapping[str, Handler]:
     }
 
 
-def _subscribers(
-    settings: BusSettings, audit: AuditTrail, reactions: Reactions, own: EventVerifier, effects: EventVerifier
-) -> Subscribers:
+def _queues(
+    bus: Bus, audit: AuditTrail, reactions: Reactions, own: EventVerifier, effects: EventVerifier
+) -> tuple[WorkQueue | TimerQueue, ...]:
     async def alarm(kind: str, subject: str) -> None:
         tenant = subject.split(".")[1] if subject.count(".") > 1 else "unknown"
         await audit.security_event(tenant, kind, note=subject)
 
-    subscribers = Subscribers(settings, alarm)
-    subscribers.on_events(_DURABLES["approval__effect-finished-v1"], reactions.on_effect_finished, verifier=effects)
-    subscribers.on_events(_DURABLES["approval__decided-v1"], reactions.on_decided, verifier=own)
-    subscribers.on_events(_DURABLES["approval__projection-v1"], reactions.on_stored, verifier=own)
-    subscribers.on_subjects(_DURABLES["approval__timers-v1"], reactions.on_timer)
-    return subscribers
+    def queue(name: str, handler: JobHandler, verifier: EventVerifier) -> WorkQueue:
+        durable = _DURABLES[name]
+        return WorkQueue(bus, durable, handler, concurrency=_REACTIONS, verifier=verifier, alarm=alarm)
+
+    return (
+        queue("approval__effect-finished-v1", reactions.on_effect_finished, effects),
+        queue("approval__decided-v1", reactions.on_decided, own),
+        queue("approval__projection-v1", reactions.on_stored, own),
+        TimerQueue(bus, _DURABLES["approval__timers-v1"], reactions.on_timer),
+    )
 
 
 async def serve(settings: Settings) -> None:

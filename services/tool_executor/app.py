@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nats.aio.msg import Msg
-
 from placet.audit.trail import AuditTrail
 from placet.contracts.directory import Person
 from placet.contracts.policy import Subject
@@ -166,9 +164,9 @@ def _scope_of(policy: PolicyDecisionPoint) -> ScopeResolver:
 
 
 def _queue(bus: Bus, commits: Commits, audit: AuditTrail, settings: Settings) -> WorkQueue:
-    async def alarm(kind: str, message: Msg) -> None:
-        tenant = message.subject.split(".")[1] if message.subject.count(".") > 1 else "unknown"
-        await audit.security_event(tenant, kind, note=message.subject)
+    async def alarm(kind: str, subject: str) -> None:
+        tenant = subject.split(".")[1] if subject.count(".") > 1 else "unknown"
+        await audit.security_event(tenant, kind, note=subject)
 
     return WorkQueue(
         bus,

@@ -35,7 +35,8 @@ async def released(rig: AgentRig, run_id: str) -> None:
     leases = KeyValue(await rig.nats.bus("agent"), "LEASES")
 
     async def free() -> bool:
-        return await leases.get(f"{TENANT}.{run_id}") is None
+        entry = await leases.get(f"{TENANT}.{run_id}")
+        return entry is None or entry.value == b"free"
 
     await until(free, what="the lease of a parked run")
 

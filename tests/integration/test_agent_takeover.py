@@ -164,7 +164,9 @@ async def test_lease_taken_over_while_its_holder_slept_is_noticed_before_the_nex
     with pytest.raises(LeaseLostError):
         asleep.check()
     await asleep.release()
-    assert await bucket.get(f"{TENANT}.run-asleep") is not None
+    taken = await bucket.get(f"{TENANT}.run-asleep")
+    assert taken is not None
+    assert taken.value != b"free"
     await other.release()
 
 

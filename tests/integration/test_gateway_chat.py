@@ -15,7 +15,7 @@ from placet.testkit.builders import TENANT
 
 @pytest.fixture(scope="module")
 async def house() -> AsyncIterator[House]:
-    async with open_house(gateway_chat_wait_s=1.0) as opened:
+    async with open_house(gateway_chat_wait_s=2.0) as opened:
         yield opened
 
 
@@ -55,7 +55,7 @@ async def test_chat_run_that_needs_a_person_is_202_with_the_card_at_once(house: 
     assert body["status"] == "waiting_for_human"
     assert set(body["proposal"]) == {"proposal_id", "tool", "title", "risk", "expires_at"}
     assert body["proposal"]["proposal_id"] == "prop-1"
-    assert time.monotonic() - began < 0.9
+    assert time.monotonic() - began < 1.9
 
 
 @pytest.mark.spec("U6")
@@ -66,7 +66,7 @@ async def test_chat_run_that_takes_too_long_is_202_running(house: House) -> None
     assert answer.status_code == 202
     assert set(body) == {"run_id", "conversation_id", "status"}
     assert body["status"] == "running"
-    assert 0.9 < time.monotonic() - began < 3
+    assert 1.9 < time.monotonic() - began < 8
     assert (await house.as_().get(f"/api/runs/{body['run_id']}")).json()["status"] == "running"
 
 

@@ -115,7 +115,7 @@ async def test_marker_of_a_call_in_progress_makes_a_repeat_wait_then_come_back_l
     began = time.monotonic()
     answer = await call(house.as_(), "key-7", {})
     assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
-    assert PATIENCE_S * 0.8 < time.monotonic() - began < PATIENCE_S + 3
+    assert PATIENCE_S * 0.8 < time.monotonic() - began < PATIENCE_S + 15
 
 
 async def test_marker_abandoned_by_a_dead_gateway_is_taken_over(house: House) -> None:
@@ -131,8 +131,6 @@ async def test_run_started_again_after_a_crash_is_the_same_run(house: House) -> 
     client, headers = house.as_(), {"Idempotency-Key": "key-9"}
     body = {"question": "hold this"}
     first = (await client.post("/api/runs", json=body, headers=headers)).json()["run_id"]
-    await asyncio.sleep(0.2)
-    jobs = len(house.agent.jobs)
     store = KvIdempotency(KeyValue(await house.nats.bus("gateway"), "IDEMPOTENCY"))
     key = storage_key("acme", "alice", "POST", "/api/runs", "key-9")
     found = await store.find(key)
@@ -142,8 +140,11 @@ async def test_run_started_again_after_a_crash_is_the_same_run(house: House) -> 
     again = await client.post("/api/runs", json=body, headers=headers)
     assert again.json()["run_id"] == first
     assert again.headers["location"] == f"/api/runs/{first}"
-    await asyncio.sleep(0.2)
-    assert len(house.agent.jobs) == jobs
+    async with asyncio.timeout(10):
+        while not house.agent.runs.get(first):
+            await asyncio.sleep(0.02)
+    await asyncio.sleep(0.3)
+    assert [job.event.entity for job in house.agent.jobs].count(first) == 1
 
 
 async def test_location_header_is_repeated_with_the_answer(house: House) -> None:

@@ -150,9 +150,9 @@ async def test_process_on_sigterm_ends_streams_answers_what_is_open_and_exits_0(
             began = time.monotonic()
             child.send_signal(signal.SIGTERM)
             assert [one async for one in stream] == []
-            assert time.monotonic() - began < 1.0
+            assert time.monotonic() - began < 5.0
         assert (await open_call).status_code == 200
-        assert await asyncio.wait_for(child.wait(), 5) == 0
+        assert await asyncio.wait_for(child.wait(), 10) == 0
 
 
 async def test_process_with_a_bus_that_never_comes_can_be_stopped(house: House) -> None:
@@ -161,7 +161,7 @@ async def test_process_with_a_bus_that_never_comes_can_be_stopped(house: House) 
         assert b"connecting" in await asyncio.wait_for(child.stderr.readline(), 20)
         assert child.returncode is None
         child.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(child.wait(), 5) == 1
+        assert await asyncio.wait_for(child.wait(), 10) == 1
 
 
 async def test_process_without_settings_says_what_is_missing(house: House) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nats.aio.msg import Msg
 
 from placet.contracts import subjects
 from placet.contracts.runs import StartRun
@@ -275,9 +274,9 @@ async def test_queue_goes_on_after_the_server_was_killed(rig: NatsRig, monkeypat
 Alarmed = list[tuple[str, str]]
 
 
-def _alarm_into(alarmed: Alarmed) -> Callable[[str, Msg], Awaitable[None]]:
-    async def alarm(kind: str, message: Msg) -> None:
-        alarmed.append((kind, message.subject))
+def _alarm_into(alarmed: Alarmed) -> Callable[[str, str], Awaitable[None]]:
+    async def alarm(kind: str, subject: str) -> None:
+        alarmed.append((kind, subject))
 
     return alarm
 

@@ -112,6 +112,7 @@ async def test_provisioning_again_changes_nothing(placet_up: PlacetProcess) -> N
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.spec("A4", "A5", "A6", "A11", "I3", "K2", "K3", "L1", "U5")
 async def test_demo_of_a_new_user_holds_in_every_step() -> None:
     ended = await placet("demo")
     assert ended.code == 0, f"{ended.out}\n{ended.err[-3000:]}"

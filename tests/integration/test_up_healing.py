@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from collections.abc import AsyncIterator
 
 import psutil
 import pytest
 
+from placet.client import PlacetClient
 from placet.testkit.placet_process import PlacetProcess, running
-from placet.testkit.refunds import approve, ask, finished, refunds
+from placet.testkit.refunds import Asked, approve, ask, finished, refunds
 
 CHILDREN = ("gateway", "agent", "tool-executor", "approval", "memory", "nats", "postgres", "opa")
 
@@ -86,3 +88,36 @@ async def test_child_killed_the_moment_of_the_approval_still_gives_one_refund(ho
         assert (await refunds(alice, "A1006")).count(float(amount)) == 1
         completed = await dave.proposals.get(asked.proposal_id)
         assert (completed.status, completed.finish_reason) == ("completed", "success")
+
+
+async def listed(requester: PlacetClient, run_id: str) -> list[str]:
+    """The run's proposals in the list, which follows the events: after a kill it may be some seconds behind."""
+    deadline = time.monotonic() + 45
+    while True:
+        found = [item.proposal_id async for item in requester.proposals.list() if item.run_id == run_id]
+        if found or time.monotonic() > deadline:
+            return found
+        await asyncio.sleep(0.2)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.spec("U2", "A2")
+@pytest.mark.parametrize("child", CHILDREN)
+async def test_child_killed_while_the_run_works_leads_to_one_proposal_and_one_refund(
+    house: PlacetProcess, child: str
+) -> None:
+    need(house, child)
+    amount = amount_for(child, 3)
+    async with house.client("alice") as alice, house.client("dave") as dave:
+        victim = house.pids()[child]
+        run_id = await alice.runs.start(f"Please refund order A1008, {amount}, it arrived broken.")
+        await asyncio.sleep(0.015)
+        psutil.Process(victim).send_signal(signal.SIGKILL)
+        waiting = await alice.runs.wait(run_id, "run.waiting_for_human", timeout_s=90)
+        assert waiting.type == "run.waiting_for_human"
+        await house.settled()
+        assert await listed(alice, run_id) == [waiting.data["proposal_id"]]
+        asked = Asked(run_id, waiting.data["proposal_id"])
+        await approve(dave, asked.proposal_id)
+        assert (await finished(alice, asked))["finish_reason"] == "success"
+        assert (await refunds(alice, "A1008")).count(float(amount)) == 1

@@ -33,7 +33,7 @@ def listens(url: str) -> bool:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.spec("A7")
+@pytest.mark.spec("A1", "A10")
 async def test_stopped_house_leaves_nothing_running_and_starts_again_with_its_data(state: Path) -> None:
     first = await PlacetProcess.start(state)
     async with first.client("alice") as alice, first.client("dave") as dave:

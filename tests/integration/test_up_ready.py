@@ -64,7 +64,7 @@ async def test_process_ids_are_those_of_the_programs_themselves(placet_up: Place
     assert psutil.Process(placet_up.pids()["postgres"]).name() == "postgres"
 
 
-@pytest.mark.spec("C1")
+@pytest.mark.spec("I2")
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 async def test_no_process_holds_a_secret_of_another(placet_up: PlacetProcess) -> None:
     allowed = {

@@ -6,7 +6,6 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from nats.aio.msg import Msg
 
 from placet.contracts import subjects
 from placet.contracts.topology import DURABLES
@@ -90,8 +89,8 @@ async def test_event_wrongly_signed_is_never_handled_and_always_alarmed(own_rig:
     async def handler(job: Job) -> None:
         handled.append(job.event.entity)
 
-    async def alarm(kind: str, message: Msg) -> None:
-        alarmed.append((kind, message.subject))
+    async def alarm(kind: str, subject: str) -> None:
+        alarmed.append((kind, subject))
 
     executor = await own_rig.bus("tool-executor")
     queue = WorkQueue(executor, APPROVED, handler, concurrency=4, verifier=KEYS.approval_verifier(), alarm=alarm)

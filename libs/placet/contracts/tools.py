@@ -7,7 +7,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-
 # Who acts is told by the grant alone: these names are stripped from arguments and no tool may declare them (I2).
 IDENTITY_FIELDS = frozenset(
     {

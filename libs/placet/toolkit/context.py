@@ -23,7 +23,8 @@ class ToolContext:
     """One call. `idempotency_key` is made by the system and set for every call that may have an effect.
 
     `resource_version` is the version that was assessed (and, where people agreed, signed): a handler that changes the
-    resource compares it inside its own transaction. `now` is the executor's clock at the start of the call (UTC); hooks use it instead of their own.
+    resource compares it inside its own transaction. `now` is the executor's clock at the start of the call (UTC);
+    hooks use it instead of their own.
     """
 
     actor: Actor

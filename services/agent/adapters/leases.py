@@ -24,6 +24,7 @@ log = logs.get(__name__)
 # Stop this long before the server would let somebody else in.
 _MARGIN_S = 1.0
 _RETRY_S = 0.5
+_FREE = b"free"  # given back, and about to disappear
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,22 @@ class KvLeases:
         value = json.dumps({"worker": self._worker, "lease": new_id("lease")}).encode()
         asked_at = time.monotonic()
         try:
-            revision = await self._bucket.create(key, value, ttl_s=self._times.ttl_s)
+            revision = await self._taken(key, value)
         except KeyConflictError:
             return None
         lease = KvLease(self._bucket, key, value, revision, self._times, asked_at)
         lease.start()
         return lease
+
+    async def _taken(self, key: str, value: bytes) -> int:
+        """The epoch. Raises `KeyConflictError` while somebody else holds the key."""
+        try:
+            return await self._bucket.create(key, value, ttl_s=self._times.ttl_s)
+        except KeyConflictError:
+            entry = await self._bucket.get(key)
+            if entry is None or entry.value != _FREE:
+                raise
+            return await self._bucket.update(key, value, entry.revision, ttl_s=self._times.ttl_s)
 
 
 class KvLease:
@@ -69,6 +80,7 @@ class KvLease:
         self._times = times
         self._good_until = asked_at + times.ttl_s - _MARGIN_S
         self._lost = asyncio.Event()
+        self._released = False
         self._renewing: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -84,19 +96,23 @@ class KvLease:
         await self._lost.wait()
 
     async def release(self) -> None:
+        """Let others in. What stays of the key is gone a second later, so that leases do not pile up."""
+        self._released = True
         if self._renewing:
+            # The flag ends the loop even where the cancellation is lost: before Python 3.12, `wait_for` below it may
+            # swallow one that comes together with its result.
             self._renewing.cancel()
             await asyncio.gather(self._renewing, return_exceptions=True)
         if self._lost.is_set():
             return
         try:
-            await self._bucket.delete(self._key, self._revision)
+            await self._bucket.update(self._key, _FREE, self._revision, ttl_s=1)
         except (KeyConflictError, PlacetError) as error:
             log.info("a lease ends by itself", key=self._key, error=type(error).__name__)
 
     async def _renew_for_ever(self) -> None:
         pause_s = self._times.renew_s
-        while not self._lost.is_set():
+        while not (self._lost.is_set() or self._released):
             await asyncio.sleep(pause_s)
             pause_s = self._times.renew_s if await self._renewed() else _RETRY_S
 

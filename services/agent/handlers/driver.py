@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from placet.contracts.errors import PlacetError
 from placet.contracts.events import Completed
@@ -131,9 +132,7 @@ class Driver:
             wished = wish.done()
         finally:
             self._drives.discard(drive)
-            for task in (working, lost, wish):
-                task.cancel()
-            await asyncio.gather(working, lost, wish, return_exceptions=True)
+            await _put_down(working, lost, wish)
             if not wished:
                 await drive.abandon(0)
         if wished:
@@ -180,3 +179,15 @@ class Driver:
         """Nothing of a completed run is needed any more: neither its checkpoints nor its grant."""
         await self.engine.forget(run.tenant, run.run_id)
         await self.control.forget(run.tenant, run.run_id)
+
+
+async def _put_down(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel until they have really ended: before Python 3.12, `wait_for` may swallow a cancellation that comes
+    together with the result it waits for, and a loop around it would go on for ever."""
+    while pending := [task for task in tasks if not task.done()]:
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending, timeout=_ABANDON_S)
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()  # looked at, so that it is not reported as forgotten

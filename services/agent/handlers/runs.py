@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from pydantic import ValidationError
 
@@ -23,13 +22,6 @@ log = logs.get(__name__)
 
 _LONGEST_WAIT_S = 30
 _MOST_ATTEMPTS = 40
-
-
-class HasSubject(Protocol):
-    """A message as far as an alarm needs it."""
-
-    @property
-    def subject(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +101,11 @@ class Runs:
                 await self.driver.cancel_parked(replace(run, grant=command.grant))
         return CancelAccepted(run_id=command.run_id)
 
-    async def on_bad_event(self, kind: str, message: HasSubject) -> None:
+    async def on_bad_event(self, kind: str, subject: str) -> None:
         """An event without a valid signature, or no event at all: never handled, always told."""
-        parts = message.subject.split(".")
+        parts = subject.split(".")
         tenant = parts[1] if len(parts) > 1 else "unknown"
-        await self.trail.security_event(tenant, kind, note=message.subject, actor=None)
+        await self.trail.security_event(tenant, kind, note=subject, actor=None)
 
 
 def _unremembered(tenant: str, run_id: str, record: RunRecord) -> Run:

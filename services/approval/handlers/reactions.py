@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from placet.contracts.envelope import now
 from placet.contracts.registry import event_spec
-from placet.messaging.reading import Stored
+from placet.messaging.work_queue import Job
 from placet.observability import logs
 from services.approval.domain import decide as rules
 from services.approval.domain.commands import Command, Expire, Moment
@@ -27,17 +27,17 @@ class Reactions:
     index: ProposalIndex
     ending: Ending
 
-    async def on_effect_finished(self, stored: Stored) -> None:
+    async def on_effect_finished(self, job: Job) -> None:
         """The ledger says how the effect ended: the proposal ends the same way."""
-        event = event_spec("tool-executor", stored.name).model.model_validate(stored.envelope.data)
+        event = event_spec("tool-executor", job.event.name).model.model_validate(job.event.envelope.data)
         proposal_id = getattr(event, "proposal_id", None)
         outcome = conclusion(event)
         if proposal_id and outcome:
-            await self._apply(stored.tenant, proposal_id, outcome)
+            await self._apply(job.event.tenant, proposal_id, outcome)
 
-    async def on_decided(self, stored: Stored) -> None:
+    async def on_decided(self, job: Job) -> None:
         """Finish what a process that died in between has left: surface a proposal, or write its last event."""
-        state = await self.log.load(stored.tenant, stored.entity)
+        state = await self.log.load(job.event.tenant, job.event.entity)
         if state:
             await self.ending.finish(await self.ending.surface(state))
 
@@ -45,12 +45,12 @@ class Reactions:
         tenant, proposal_id = subject.split(".")[3:5]
         await self._apply(tenant, proposal_id, Expire())
 
-    async def on_stored(self, stored: Stored) -> None:
+    async def on_stored(self, job: Job) -> None:
         """Keep the listing in step with the log."""
-        state = await self.log.load(stored.tenant, stored.entity)
+        state = await self.log.load(job.event.tenant, job.event.entity)
         if state:
-            executing = state.approved and await self.ledger.claimed(stored.tenant, state.idempotency_key)
-            await self.index.store(stored.tenant, state, executing=executing)
+            executing = state.approved and await self.ledger.claimed(job.event.tenant, state.idempotency_key)
+            await self.index.store(job.event.tenant, state, executing=executing)
 
     async def _apply(self, tenant: str, proposal_id: str, command: Command) -> None:
         for _ in range(_RACES):

@@ -35,7 +35,11 @@ class EventStreamResponse(StreamingResponse):
             raise TypeError("an event stream is an asynchronous generator: it is closed when the client leaves")
         with metrics.SSE_CLIENTS.track_inprogress():
             async with aclosing(frames):
-                await self._send_all(frames, timely)
+                try:
+                    await self._send_all(frames, timely)
+                except TimeoutError:
+                    # The answer stays unfinished: the server closes the connection, the client may come back.
+                    log.warning("a client of an event stream takes nothing any more")
 
     async def _send_all(self, frames: AsyncGenerator[bytes, None], send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})

@@ -74,7 +74,6 @@ class Checkpoints:
             max_size=size,
             timeout=10,
             open=False,
-            check=AsyncConnectionPool.check_connection,
             kwargs={
                 "autocommit": True,
                 "prepare_threshold": 0,
@@ -97,6 +96,11 @@ class Checkpoints:
 
     def saver(self, check: Callable[[], None] = _always) -> PooledSaver:
         return PooledSaver(self._pool, check)
+
+    async def heal(self) -> None:
+        """Throw away connections that a restarted server has left dead. Asked for after a failure rather than before
+        every statement, which would cost a run as much as a third of its time in the database."""
+        await self._pool.check()
 
     async def ready(self) -> bool:
         try:

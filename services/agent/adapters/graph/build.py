@@ -76,9 +76,10 @@ def build(services: Services) -> Graph:
     graph.add_conditional_edges("route", _after_route, _named("retrieve", "plan", "compose", "safe_refusal"))
     graph.add_conditional_edges("retrieve", _after_plan, _named("execute", "compose", "safe_refusal", "plan"))
     graph.add_conditional_edges("plan", _after_plan, _named("execute", "compose", "safe_refusal", "plan"))
-    graph.add_conditional_edges("execute", _after_execute, _named("await_decision", "settle"))
+    following = ("plan", "compose", "safe_refusal")
+    graph.add_conditional_edges("execute", _after_execute, _named("await_decision", *following))
     graph.add_edge("await_decision", "settle")
-    graph.add_conditional_edges("settle", _after_settle, _named("plan", "compose", "safe_refusal"))
+    graph.add_conditional_edges("settle", _after_calls, _named(*following))
     graph.add_edge("compose", "finish")
     graph.add_edge("safe_refusal", "finish")
     graph.add_edge("finish", END)
@@ -90,7 +91,7 @@ def _named(*nodes: str) -> dict[Hashable, str]:
 
 
 async def _settle(state: RunState, drive: DriveContext) -> RunState:
-    """Where the branches of one round meet again."""
+    """Where the branches of a round that waited for people meet again."""
     return {}
 
 
@@ -119,11 +120,11 @@ def _after_plan(state: RunState) -> str:
 def _after_execute(state: RunState) -> str | list[Send]:
     open_calls = waiting(state)
     if not open_calls:
-        return "settle"
+        return _after_calls(state)
     return [Send("await_decision", WaitingState(call=call.as_json())) for call in open_calls]
 
 
-def _after_settle(state: RunState) -> str:
+def _after_calls(state: RunState) -> str:
     hops = {next_hop(call) for call in calls_of(state)}
     if NextHop.SAFE_REFUSAL in hops:
         return "safe_refusal"

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
+import psycopg
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import Command, Interrupt, StateSnapshot
+from psycopg_pool import PoolTimeout
 
-from placet.contracts.errors import PlacetError
+from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.events import Completed
 from services.agent.adapters.checkpoints.saver import Checkpoints
 from services.agent.adapters.graph.build import RECURSION_LIMIT, Graph
@@ -37,17 +41,21 @@ class GraphEngine:
     def prepare(self, run: Run, log: RunLog, lease: Lease, completed: Completed | None) -> GraphDrive:
         # A copy of the compiled graph with this drive's saver costs a twentieth of a millisecond.
         graph = self._graph.copy(update={"checkpointer": self._checkpoints.saver(lease.check)})
-        return GraphDrive(graph, DriveContext(run, log, lease, self._limits), completed)
+        return GraphDrive(graph, DriveContext(run, log, lease, self._limits), completed, self._checkpoints)
 
     async def forget(self, tenant: str, run_id: str) -> None:
-        await self._checkpoints.saver().adelete_thread(_thread(tenant, run_id))
+        async with _database(self._checkpoints):
+            await self._checkpoints.saver().adelete_thread(_thread(tenant, run_id))
 
 
 class GraphDrive:
     """Implements `Drive`."""
 
-    def __init__(self, graph: Graph, context: DriveContext, completed: Completed | None) -> None:
+    def __init__(
+        self, graph: Graph, context: DriveContext, completed: Completed | None, checkpoints: Checkpoints
+    ) -> None:
         self._graph = graph
+        self._checkpoints = checkpoints
         self._context = context
         self._completed = completed
         self._control = RunControl()
@@ -58,6 +66,11 @@ class GraphDrive:
         }
 
     async def run(self) -> bool:
+        async with _database(self._checkpoints):
+            await self._go_on()
+        return self._context.log.record.completed
+
+    async def _go_on(self) -> None:
         snapshot = await self._graph.aget_state(self._config)
         self._context.usage = dict(snapshot.values.get("usage") or {})
         if not snapshot.values and not snapshot.next:
@@ -68,13 +81,13 @@ class GraphDrive:
             await self._resume(snapshot, self._completed)
         elif snapshot.next and not snapshot.interrupts:
             await self._invoke(None)
-        return self._context.log.record.completed
 
     def drain(self) -> None:
         self._control.request_drain("stopping")
 
     async def done_so_far(self) -> list[str]:
-        snapshot = await self._graph.aget_state(self._config)
+        async with _database(self._checkpoints):
+            snapshot = await self._graph.aget_state(self._config)
         done = [
             call
             for call in calls_of(cast(RunState, snapshot.values))
@@ -126,3 +139,13 @@ def _proposal_of(task: asyncio.Task[Any]) -> str | None:
 
 def _thread(tenant: str, run_id: str) -> str:
     return f"{tenant}.{run_id}"
+
+
+@asynccontextmanager
+async def _database(checkpoints: Checkpoints) -> AsyncIterator[None]:
+    """Turns a failed database into the project's error, and rids the pool of dead connections for the next try."""
+    try:
+        yield
+    except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+        await checkpoints.heal()
+        raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The checkpoints are not available.") from error

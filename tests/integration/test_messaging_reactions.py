@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,11 +14,11 @@ from placet.contracts import subjects
 from placet.contracts.envelope import now
 from placet.contracts.topology import DURABLES, Durable
 from placet.identity.signing import EventSigner
-from placet.messaging import subscriber
+from placet.messaging import work_queue
 from placet.messaging.append import Appender, NewEvent
 from placet.messaging.reading import Stored
-from placet.messaging.subscriber import EventHandler, SubjectHandler, Subscribers
 from placet.messaging.timers import Timers, fire_subject
+from placet.messaging.work_queue import Job, SubjectHandler, TimerQueue, WorkQueue
 from placet.observability.context import RequestContext, bound, current
 from placet.testkit.builders import Keys, signed_message, viewed
 from placet.testkit.nats import NatsRig
@@ -28,6 +28,7 @@ KEYS = Keys()
 PROJECTION = next(durable for durable in DURABLES if durable.name == "approval__projection-v1")
 TIMERS = next(durable for durable in DURABLES if durable.name == "approval__timers-v1")
 Alarmed = list[tuple[str, str]]
+EventHandler = Callable[[Stored], Awaitable[None]]
 
 
 @asynccontextmanager
@@ -38,21 +39,29 @@ async def _subscribed(
     timers: SubjectHandler | None = None,
     alarmed: Alarmed | None = None,
     durable: Durable = PROJECTION,
-) -> AsyncIterator[Subscribers]:
+) -> AsyncIterator[None]:
     async def alarm(kind: str, subject: str) -> None:
         if alarmed is not None:
             alarmed.append((kind, subject))
 
-    subscribers = Subscribers(await rig.settings(durable.user), alarm)
+    async def handle(job: Job) -> None:
+        if events:
+            await events(job.event)
+
+    bus = await rig.bus(durable.user)
+    queues: list[WorkQueue | TimerQueue] = []
     if events:
-        subscribers.on_events(durable, events, verifier=KEYS.approval_verifier(), workers=8)
+        verifier = KEYS.approval_verifier()
+        queues.append(WorkQueue(bus, durable, handle, concurrency=8, verifier=verifier, alarm=alarm))
     if timers:
-        subscribers.on_subjects(TIMERS, timers)
-    await subscribers.start()
+        queues.append(TimerQueue(bus, TIMERS, timers))
+    for queue in queues:
+        await queue.start()
     try:
-        yield subscribers
+        yield
     finally:
-        await subscribers.stop()
+        for queue in queues:
+            await queue.stop()
 
 
 async def _append(rig: NatsRig, *entities: str, signer: EventSigner | None = None) -> None:
@@ -87,7 +96,7 @@ async def test_event_is_given_to_its_handler_with_the_request_it_belongs_to(own_
 async def test_event_whose_handler_fails_is_given_again_until_it_succeeds(
     own_rig: NatsRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subscriber, "_BACKOFF_S", (0.05,))
+    monkeypatch.setattr(work_queue, "_BACKOFF_S", (0.05,))
     tries: dict[str, int] = {}
 
     async def handler(event: Stored) -> None:
@@ -263,7 +272,7 @@ async def test_timer_for_the_past_fires_at_once(own_rig: NatsRig) -> None:
 
 @pytest.mark.spec("A7")
 async def test_timer_whose_handler_fails_fires_again(own_rig: NatsRig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subscriber, "_BACKOFF_S", (0.05,))
+    monkeypatch.setattr(work_queue, "_BACKOFF_S", (0.05,))
     tries: list[str] = []
 
     async def handler(subject: str) -> None:

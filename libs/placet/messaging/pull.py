@@ -1,0 +1,152 @@
+"""Pulling from a durable consumer: messages are asked for only while slots are free, and arrive without a wait.
+
+The client library's `fetch` waits for a whole batch or its time-out before it hands anything over; here one request is
+kept open at the server and every message is taken up as it comes. What was asked for and did not come is told by the
+server when the request ends; after a reconnection the count starts anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import nats.errors
+import orjson
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from placet.contracts.topology import Durable
+from placet.messaging.connection import Bus
+from placet.observability import logs
+
+log = logs.get(__name__)
+
+_REQUEST_S = 20.0
+_SILENCE_S = _REQUEST_S + 5.0
+_STATUS = "Status"
+_MISSING = "Nats-Pending-Messages"
+
+Take = Callable[[Msg], Awaitable[None]]
+
+
+class PullConsumer:
+    """Calls `take` for every message, at most `concurrency` at a time, and keeps each alive while it is worked on.
+
+    `take` acknowledges. A message whose worker dies is delivered again after the consumer's `ack_wait_s`.
+    """
+
+    def __init__(self, bus: Bus, durable: Durable, take: Take, *, concurrency: int) -> None:
+        self._bus = bus
+        self._durable = durable
+        self._take = take
+        self._concurrency = concurrency
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._asked = 0
+        self._heard = 0.0
+        self._wake = asyncio.Event()
+        self._loop: asyncio.Task[None] | None = None
+        self._subscription: Subscription | None = None
+
+    async def start(self) -> None:
+        self._inbox = self._bus.client.new_inbox()
+        self._subscription = await self._bus.client.subscribe(self._inbox, cb=self._on_message)
+        self._bus.on_reconnect(self._ask_anew)
+        self._loop = asyncio.create_task(self._ask_for_ever())
+
+    async def stop(self, grace_s: float = 10.0) -> None:
+        """Ask for no more; let running work finish for up to `grace_s`, then leave it to redelivery."""
+        if self._loop:
+            self._loop.cancel()
+            await asyncio.gather(self._loop, return_exceptions=True)
+        if self._subscription and not self._bus.client.is_closed:
+            try:
+                await self._subscription.unsubscribe()
+            except nats.errors.Error:
+                log.warning("could not unsubscribe", durable=self._durable.name)
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=grace_s)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    async def _ask_for_ever(self) -> None:
+        subject = f"{self._bus.settings.api_prefix}.CONSUMER.MSG.NEXT.{self._durable.stream}.{self._durable.name}"
+        while True:
+            self._wake.clear()
+            if time.monotonic() - self._heard > _SILENCE_S:
+                self._asked = 0
+            free = self._concurrency - len(self._tasks) - self._asked
+            if free > 0 and self._asked <= self._concurrency // 4:
+                await self._ask(subject, free)
+            try:
+                await asyncio.wait_for(self._wake.wait(), 1.0)
+            except TimeoutError:
+                continue
+
+    async def _ask(self, subject: str, batch: int) -> None:
+        request = orjson.dumps({"batch": batch, "expires": int(_REQUEST_S * 1e9)})
+        try:
+            await self._bus.client.publish(subject, request, reply=self._inbox)
+        except nats.errors.Error as error:
+            log.warning("cannot ask for messages", durable=self._durable.name, error=repr(error))
+            return
+        self._asked += batch
+        self._heard = time.monotonic()
+
+    async def _ask_anew(self) -> None:
+        self._asked = 0
+        self._wake.set()
+
+    async def _on_message(self, message: Msg) -> None:
+        self._heard = time.monotonic()
+        headers = message.headers or {}
+        if _STATUS in headers and not message.reply:
+            missing = headers.get(_MISSING, "")
+            self._asked = max(0, self._asked - int(missing)) if missing.isdigit() else 0
+            if headers[_STATUS] not in ("404", "408"):
+                await asyncio.sleep(0.2)  # the consumer has moved, or is being made: not a reason to hammer
+        else:
+            self._asked = max(0, self._asked - 1)
+            task = asyncio.create_task(self._work(message))
+            self._tasks.add(task)
+            task.add_done_callback(self._finished)
+        self._wake.set()
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._wake.set()
+
+    async def _work(self, message: Msg) -> None:
+        loop = asyncio.get_running_loop()
+        alive = _KeepAlive(loop, message, self._durable.ack_wait_s / 3)
+        try:
+            await self._take(message)
+        except (nats.errors.Error, TimeoutError) as error:
+            log.warning("could not acknowledge a message", durable=self._durable.name, error=repr(error))
+        finally:
+            alive.stop()
+
+
+class _KeepAlive:
+    """Tells the server every `every_s` seconds that the message is still being worked on; free for short work."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, message: Msg, every_s: float) -> None:
+        self._loop = loop
+        self._message = message
+        self._every_s = every_s
+        self._handle = loop.call_later(every_s, self._tick)
+        self._sending: asyncio.Task[None] | None = None
+
+    def stop(self) -> None:
+        self._handle.cancel()
+
+    def _tick(self) -> None:
+        self._sending = self._loop.create_task(self._send())
+        self._handle = self._loop.call_later(self._every_s, self._tick)
+
+    async def _send(self) -> None:
+        try:
+            await self._message.in_progress()
+        except nats.errors.Error:
+            log.warning("could not keep a message alive")
