@@ -14,7 +14,9 @@ from typing import Any
 
 import httpx
 import uvicorn
-from gateway_fakes import FakeAgent, FakeApproval, FakeExecutor, FakeMemory
+from gateway_fake_agent import FakeAgent
+from gateway_fake_approval import FakeApproval, FakeMemory
+from gateway_fake_executor import FakeExecutor
 
 from placet.contracts.proposals import (
     ApprovalCount,
@@ -133,8 +135,10 @@ async def open_house(**waits: float) -> AsyncIterator[House]:
             gateway_grant_key_file=Path(files["PLACET_GATEWAY_GRANT_KEY_FILE"]),
             gateway_issuer=ISSUER,
             gateway_audience=AUDIENCE,
-            **{"gateway_chat_wait_s": 2.0, "gateway_heartbeat_s": 1.0, "gateway_publish_wait_s": 2.0, **waits},
-        )
+            gateway_chat_wait_s=2.0,
+            gateway_heartbeat_s=1.0,
+            gateway_publish_wait_s=2.0,
+        ).model_copy(update=dict(waits))
         verifier = made.grants()
         house = House(
             directory,
@@ -211,25 +215,10 @@ def publication(proposal_id: str = "prop-publish") -> ProposalView:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """One server-sent event; `id` None is a comment."""
-
-    id: int | None
-    event: str | None
-    data: dict[str, Any] | None
-
-
-async def frames(response: httpx.Response) -> AsyncIterator[Frame]:
-    """Server-sent events as they arrive, comments included."""
-    lines: list[str] = []
-    async for line in response.aiter_lines():
-        if line:
-            lines.append(line)
-            continue
-        if lines and lines[0].startswith(":"):
-            yield Frame(None, None, None)
-        elif lines:
-            fields = dict(one.split(": ", 1) for one in lines)
-            yield Frame(int(fields["id"]), fields["event"], json.loads(fields["data"]))
-        lines = []
+def is_problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
+    body: dict[str, Any] = answer.json()
+    assert (answer.status_code, body["status"], body["code"]) == (status, status, code)
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert {"type", "title", "status", "detail", "code"} <= set(body)
+    assert answer.headers["x-request-id"]
+    return body

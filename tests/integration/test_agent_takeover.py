@@ -13,6 +13,7 @@ import pytest
 
 from placet.contracts.execution import ExecuteTool, ToolReply
 from placet.messaging.kv import KeyValue
+from placet.testkit.waiting import until
 from services.agent.adapters.leases import KvLeases, LeaseTimes
 from services.agent.adapters.run_log import StreamRunLogs
 from services.agent.domain.limits import Limits
@@ -195,3 +196,35 @@ async def test_append_of_a_late_worker_is_fenced(agent_rig: AgentRig) -> None:
     ]
     with pytest.raises(FencedError):
         await (await logs.open(some_run("run-fenced"), epoch=1, attempt=1)).append("message-delta", {"text": "x"})
+
+
+@pytest.mark.spec("U2")
+async def test_database_killed_and_started_again_costs_a_run_no_more_than_time(agent_rig: AgentRig) -> None:
+    await asyncio.gather(*(agent_rig.answer("上海住宿上限是多少？") for _ in range(8)))
+    waiting = await agent_rig.ask(REFUND)
+    await agent_rig.reach(waiting, "run-waiting-for-human")
+    await agent_rig.postgres.kill9()
+    during = await agent_rig.ask("上海住宿上限是多少？")
+    await asyncio.sleep(0.3)
+    await agent_rig.postgres.server.start()
+    assert (await agent_rig.finished(during, timeout_s=40))["finish_reason"] == "success"
+    await agent_rig.complete(waiting)
+    assert (await agent_rig.finished(waiting, timeout_s=40))["finish_reason"] == "success"
+    await gapless(agent_rig, during)
+
+
+@pytest.mark.spec("U2")
+async def test_bus_killed_and_started_again_loses_no_run(agent_rig: AgentRig) -> None:
+    waiting = await agent_rig.ask(REFUND)
+    await agent_rig.reach(waiting, "run-waiting-for-human")
+    agent_rig.nats.kill9()
+    await agent_rig.nats.start()
+
+    async def connected() -> bool:
+        return agent_rig.gateway.client.is_connected and agent_rig.core.client.is_connected
+
+    await until(connected)
+    after = await agent_rig.ask("上海住宿上限是多少？")
+    assert (await agent_rig.finished(after, timeout_s=40))["finish_reason"] == "success"
+    await agent_rig.complete(waiting)
+    assert (await agent_rig.finished(waiting, timeout_s=40))["finish_reason"] == "success"

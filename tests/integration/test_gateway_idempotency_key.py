@@ -155,7 +155,7 @@ async def test_location_header_is_repeated_with_the_answer(house: House) -> None
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "schlüssel"])
 async def test_key_that_cannot_be_one_is_422(house: House, key: str) -> None:
-    headers = {"Idempotency-Key": key.encode("utf-8")}
+    headers = {b"Idempotency-Key": key.encode("utf-8")}
     answer = await house.as_().post("/api/tools/echo/calls", json={"args": {}}, headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
 

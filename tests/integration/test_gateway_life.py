@@ -13,7 +13,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from gateway_rig import House, frames, open_house
+from gateway_rig import House, open_house
+from gateway_streams import frames
 
 from placet.testkit.ports import free_port
 

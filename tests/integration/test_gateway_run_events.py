@@ -3,57 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import time
 from collections.abc import AsyncIterator
 
-import httpx
 import pytest
-from gateway_rig import Frame, House, frames, open_house
-
-from placet.identity.grants import Grant, Purpose
-from placet.observability.context import new_id
-from services.gateway.adapters.live_hub import HubSeat, LiveHub
-from services.gateway.domain.runs import RunKey
-from services.gateway.handlers import event_response
+from gateway_rig import House, open_house
+from gateway_streams import Frame, begin, delta, frames, ids, read
 
 
 @pytest.fixture(scope="module")
 async def house() -> AsyncIterator[House]:
     async with open_house(gateway_heartbeat_s=0.4) as opened:
         yield opened
-
-
-async def begin(house: House, owner: str = "alice") -> str:
-    """A run that the test drives itself."""
-    run_id = new_id("run")
-    await house.agent.begin(Grant("acme", owner, Purpose.RUN, "req-1", 0, run_id), run_id)
-    return run_id
-
-
-async def delta(house: House, run_id: str, count: int = 1) -> None:
-    for n in range(count):
-        await house.agent.append(run_id, "message-delta", {"text": f"{n} 好"})
-
-
-async def read(
-    client: httpx.AsyncClient, run_id: str, last_id: str | None = None, most: int | None = None
-) -> list[Frame]:
-    """The events until the stream ends, or the first `most` of them."""
-    headers = {} if last_id is None else {"Last-Event-ID": last_id}
-    got: list[Frame] = []
-    async with asyncio.timeout(15), client.stream("GET", f"/api/runs/{run_id}/events", headers=headers) as response:
-        assert response.status_code == 200
-        async for one in frames(response):
-            if one.id is not None:
-                got.append(one)
-            if len(got) == most:
-                break
-    return got
-
-
-def ids(got: list[Frame]) -> list[int | None]:
-    return [one.id for one in got]
 
 
 @pytest.mark.spec("U5")
@@ -210,84 +170,3 @@ async def test_events_two_hundred_clients_are_served_from_one_subscription(house
         await delta(house, run_id, 5)
         await house.agent.complete(run_id, "", [])
         assert [ids(await reader) for reader in readers] == [list(range(1, 8))] * 200
-
-
-def seats(house: House, run_id: str) -> list[HubSeat]:
-    hub: LiveHub = house.gateway.app.state.connection.hub
-    return list(hub._seats.get(RunKey("acme", run_id), ()))
-
-
-async def stubborn(house: House, run_id: str) -> tuple[socket.socket, bytes]:
-    """A client that has asked for the events and then takes nothing more off its socket."""
-    connection = socket.socket()
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
-    connection.setblocking(False)
-    loop = asyncio.get_running_loop()
-    await loop.sock_connect(connection, ("127.0.0.1", house.settings.gateway_port))
-    head = f"GET /api/runs/{run_id}/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {house.token()}\r\n\r\n"
-    await loop.sock_sendall(connection, head.encode())
-    return connection, await loop.sock_recv(connection, 1024)
-
-
-@pytest.mark.spec("U5")
-async def test_events_client_that_stops_reading_is_let_go_and_can_come_back(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its socket takes nothing more, the server's buffers fill, its bounded queue overflows."""
-    monkeypatch.setattr(house.gateway.app.state.connection.hub, "_queue_size", 20)
-    run_id = await begin(house)
-    connection, raw = await stubborn(house, run_id)
-    assert b"200" in raw.split(b"\r\n", 1)[0]
-    last = 700
-    for _ in range(last - 1):
-        await house.agent.append(run_id, "message-delta", {"text": "x" * 20_000})
-    assert [seat._queue.qsize() for seat in seats(house, run_id)] == [20]
-    loop = asyncio.get_running_loop()
-    parts = [raw]
-    async with asyncio.timeout(20):
-        while not parts[-1].endswith(b"\r\n0\r\n\r\n"):
-            parts.append(await loop.sock_recv(connection, 1 << 16))
-    connection.close()
-    got = [int(line[4:]) for line in b"".join(parts).split(b"\n") if line.startswith(b"id: ")]
-    assert got == list(range(1, len(got) + 1))
-    assert 20 <= len(got) < last
-    assert seats(house, run_id) == []
-    await house.agent.complete(run_id, "", [])
-    assert ids(await read(house.as_(), run_id, str(len(got)))) == list(range(len(got) + 1, last + 2))
-
-
-async def test_events_client_that_takes_no_byte_for_long_is_cut_off(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(event_response, "_SEND_TIMEOUT_S", 0.3)
-    run_id = await begin(house)
-    connection, _ = await stubborn(house, run_id)
-    for _ in range(60):
-        await house.agent.append(run_id, "message-delta", {"text": "x" * 200_000})
-    async with asyncio.timeout(5):
-        while seats(house, run_id):
-            await asyncio.sleep(0.05)
-    connection.close()
-
-
-async def test_events_client_that_leaves_frees_its_place(house: House) -> None:
-    run_id = await begin(house)
-    client = house.as_()
-    await read(client, run_id, most=1)
-    async with asyncio.timeout(3):
-        while seats(house, run_id):
-            await asyncio.sleep(0.02)
-
-
-async def test_events_gateway_that_stops_ends_every_stream_promptly(house: House) -> None:
-    run_id = await begin(house)
-    async with house.another_gateway() as other:
-        reading = [asyncio.create_task(read(house.as_(url=other.url), run_id)) for _ in range(5)]
-        chat = asyncio.create_task(house.as_(url=other.url).post("/api/chat", json={"question": "hold"}))
-        await asyncio.sleep(0.5)
-        began = time.monotonic()
-        await other.stop()
-        assert time.monotonic() - began < 5.0
-        assert [ids(await one) for one in reading] == [[1]] * 5
-        answer = await chat
-        assert (answer.status_code, answer.json()["status"]) == (202, "running")

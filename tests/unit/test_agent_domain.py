@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.contracts.errors import ErrorCode, NextHop, PlacetError
-from placet.contracts.execution import Citation, ExecuteTool
+from placet.contracts.events import Completed
+from placet.contracts.execution import Citation
 from placet.contracts.proposals import FinishReason
 from placet.contracts.runs import RunEvent, RunFinish
-from placet.contracts.tools import Route
+from placet.testkit.builders import origin
 from services.agent.domain import answers, fence
 from services.agent.domain.calls import Call, CallStatus, Ref, call_id, earlier_twin, merged
 from services.agent.domain.citations import CitationFilter
@@ -23,7 +24,6 @@ from services.agent.domain.memory import SUMMARY_CHARS, resolved, summary_of
 from services.agent.domain.outcomes import decided, decision_of, decision_word, failed, next_hop, run_finish
 from services.agent.domain.run import Recorded, RunRecord, advance, fold
 from services.agent.domain.told import told_of_call
-from tests.integration.agent_rig import completed as completed_event
 
 REFUND = Call(
     call_id="call-1",
@@ -37,11 +37,21 @@ REFUND = Call(
 SEARCH = replace(REFUND, call_id="call-0", tool="search_knowledge", args={"query": "x"}, reads=True)
 
 
+def completed_event(reason: FinishReason, **changes: Any) -> Completed:
+    fields: dict[str, Any] = {
+        "proposal_id": "prop-1",
+        "finish_reason": reason,
+        "origin": origin(),
+        "tool": "refund_payment",
+        "arguments": REFUND.args,
+        "decided_by": ("dave",),
+        "outcome": {"finish_reason": reason.value},
+    }
+    return Completed(**(fields | changes))
+
+
 def ended(reason: FinishReason, **changes: Any) -> Call:
-    command = ExecuteTool(
-        grant="g", call_id="call-1", tool="refund_payment", args=REFUND.args, route=Route.BUSINESS_ACTION
-    )
-    event = completed_event(command, "run-1", reason, **changes)
+    event = completed_event(reason, **changes)
     return decided(REFUND, decision_of(event, reads=False))
 
 
@@ -192,8 +202,7 @@ def test_response_of_a_person_becomes_the_result_that_the_model_is_told() -> Non
 
 @pytest.mark.spec("U5", "T13")
 def test_approved_read_keeps_no_content_in_what_is_persisted() -> None:
-    command = ExecuteTool(grant="g", call_id="call-0", tool="x", args={}, route=Route.BUSINESS_QUERY)
-    event = completed_event(command, "run-1", FinishReason.SUCCESS, outcome={"result": {"content": "CANARY"}})
+    event = completed_event(FinishReason.SUCCESS, outcome={"result": {"content": "CANARY"}})
     assert "CANARY" not in str(decided(SEARCH, decision_of(event, reads=True)).as_json())
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import nats.errors
 import orjson
@@ -79,10 +80,9 @@ class PullConsumer:
             free = self._concurrency - len(self._tasks) - self._asked
             if free > 0 and self._asked <= self._concurrency // 4:
                 await self._ask(subject, free)
-            try:
-                await asyncio.wait_for(self._wake.wait(), 1.0)
-            except TimeoutError:
-                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await self._wake.wait()
 
     async def _ask(self, subject: str, batch: int) -> None:
         request = orjson.dumps({"batch": batch, "expires": int(_REQUEST_S * 1e9)})
@@ -107,7 +107,8 @@ class PullConsumer:
             if headers[_STATUS] not in ("404", "408"):
                 await asyncio.sleep(0.2)  # the consumer has moved, or is being made: not a reason to hammer
         else:
-            self._asked = max(0, self._asked - 1)
+            # An empty message ends a streamed answer between accounts: what else was asked for will not come through.
+            self._asked = max(0, self._asked - 1) if message.data else 0
             task = asyncio.create_task(self._work(message))
             self._tasks.add(task)
             task.add_done_callback(self._finished)
