@@ -88,7 +88,7 @@ async def build(settings: Settings) -> Approval:
     ending = Ending(log, audit)
     decisions = Decisions(log, Timers(bus, OWNER), judge, ExecutorAssessor(RpcClient(bus)), grants, audit, ending)
     queries = Queries(log, ledger, listing, judge, grants, StreamAuditPages(EventReader(bus, "AUDIT")))
-    reactions = Reactions(log, ledger, listing, ending)
+    reactions = Reactions(log, listing, ending)
 
     rpc = RpcServer(bus, OWNER, _routes(decisions, queries), concurrency=settings.approval_concurrency)
     queues = _queues(bus, audit, reactions, own, effects)

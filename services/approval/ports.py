@@ -30,7 +30,13 @@ class HistoryItem:
 class ProposalLog(Protocol):
     """The append-only truth about proposals."""
 
-    async def load(self, tenant: str, proposal_id: str) -> Proposal | None: ...
+    async def load(self, tenant: str, proposal_id: str) -> Proposal | None:
+        """The state of now."""
+        ...
+
+    async def recall(self, tenant: str, proposal_id: str) -> Proposal | None:
+        """A state that may be behind: good enough to append by compare-and-set, never to refuse by."""
+        ...
 
     async def history(self, tenant: str, proposal_id: str) -> list[HistoryItem]: ...
 
@@ -79,7 +85,7 @@ class ProposalRow:
 class ProposalIndex(Protocol):
     """A projection for listing: rebuilt from the log at will, never a source of truth."""
 
-    async def store(self, tenant: str, proposal: Proposal, *, executing: bool) -> None: ...
+    async def store(self, tenant: str, proposal: Proposal) -> None: ...
 
     async def page(self, query: ProposalQuery) -> list[ProposalRow]: ...
 

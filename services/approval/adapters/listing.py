@@ -40,8 +40,8 @@ class PostgresListing:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def store(self, tenant: str, proposal: Proposal, *, executing: bool) -> None:
-        view = proposal.view(executing=executing)
+    async def store(self, tenant: str, proposal: Proposal) -> None:
+        view = proposal.view()
         row = {
             "tenant": tenant,
             "id": proposal.id,

@@ -65,7 +65,7 @@ class Decisions:
             )
             with suppress(StaleError):  # the same call, proposed by an attempt before this one
                 await self.log.append(call.tenant, command.proposal_id, "proposed", event, 0)
-            state = await self.log.load(call.tenant, command.proposal_id)
+            state = await self.log.recall(call.tenant, command.proposal_id)
         if state is None or state.origin.requester != command.origin.requester:
             raise PlacetError(ErrorCode.CONFLICT, "This proposal id belongs to another call.")
         return ProposalReply(proposal=(await self.ending.surface(state)).view())
@@ -95,19 +95,26 @@ class Decisions:
         self, grant: Grant, proposal_id: str, make: Callable[[Proposal | None], Awaitable[Command]]
     ) -> Proposal:
         """Load, decide, append; lost races are decided again on what is there now."""
-        for _ in range(_RACES):
-            state = await self.log.load(grant.tenant, proposal_id)
-            command = await make(state)
-            if state is None:
-                raise not_found()
-            outcome = rules.decide(state, command, Moment(now()))
-            if isinstance(outcome, Refusal):
-                raise outcome.as_error()
+        for attempt in range(_RACES):
+            # The remembered state first; a refusal is only given by the state of now.
+            look = self.log.load if attempt else self.log.recall
+            state = await look(grant.tenant, proposal_id)
             try:
-                return await self.ending.append_all(state, outcome)
+                return await self._decided(state, await make(state))
             except StaleError:
                 continue
+            except PlacetError as error:
+                if attempt or error.retryable:
+                    raise
         raise PlacetError(ErrorCode.CONFLICT, "Too many people are deciding at once; read the proposal again.")
+
+    async def _decided(self, state: Proposal | None, command: Command) -> Proposal:
+        if state is None:
+            raise not_found()
+        outcome = rules.decide(state, command, Moment(now()))
+        if isinstance(outcome, Refusal):
+            raise outcome.as_error()
+        return await self.ending.append_all(state, outcome)
 
     async def _command(self, command: DecideProposal, person: Person, state: Proposal | None) -> Command:
         eligibility = await self.judge.eligibility(person, command.decision.value, state)

@@ -13,17 +13,17 @@ from services.approval.domain.commands import Command, Expire, Moment
 from services.approval.domain.outcomes import conclusion
 from services.approval.errors import Refusal
 from services.approval.handlers.ending import Ending
-from services.approval.ports import EffectLedger, ProposalIndex, ProposalLog, StaleError
+from services.approval.ports import ProposalIndex, ProposalLog, StaleError
 
 log = logs.get(__name__)
 
 _RACES = 5
+_LISTED = ("waiting-for-human", "approved", "edited", "completed")
 
 
 @dataclass(frozen=True, slots=True)
 class Reactions:
     log: ProposalLog
-    ledger: EffectLedger
     index: ProposalIndex
     ending: Ending
 
@@ -37,7 +37,7 @@ class Reactions:
 
     async def on_decided(self, job: Job) -> None:
         """Finish what a process that died in between has left: surface a proposal, or write its last event."""
-        state = await self.log.load(job.event.tenant, job.event.entity)
+        state = await self.log.recall(job.event.tenant, job.event.entity)
         if state:
             await self.ending.finish(await self.ending.surface(state))
 
@@ -46,18 +46,25 @@ class Reactions:
         await self._apply(tenant, proposal_id, Expire())
 
     async def on_stored(self, job: Job) -> None:
-        """Keep the listing in step with the log."""
-        state = await self.log.load(job.event.tenant, job.event.entity)
+        """Keep the listing in step with the log; what is shown nowhere yet, or not for long, is left out."""
+        event = job.event
+        if event.name not in _LISTED:
+            return
+        state = await self.log.recall(event.tenant, event.entity)
+        if state and state.last_seq < event.seq:
+            state = await self.log.load(event.tenant, event.entity)
         if state:
-            executing = state.approved and await self.ledger.claimed(job.event.tenant, state.idempotency_key)
-            await self.index.store(job.event.tenant, state, executing=executing)
+            await self.index.store(event.tenant, state)
 
     async def _apply(self, tenant: str, proposal_id: str, command: Command) -> None:
-        for _ in range(_RACES):
-            state = await self.log.load(tenant, proposal_id)
+        for attempt in range(_RACES):
+            look = self.log.load if attempt else self.log.recall
+            state = await look(tenant, proposal_id)
             if state is None:
                 return
             outcome = rules.decide(state, command, Moment(now()))
+            if isinstance(outcome, Refusal) and not attempt:
+                continue
             if isinstance(outcome, Refusal):
                 log.warning("reaction refused", proposal_id=proposal_id, code=outcome.code)
                 return
