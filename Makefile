@@ -61,7 +61,7 @@ check: setup ## Format, lint, types, import rules, generated files, unit + contr
 .PHONY: test
 test: setup ## Everything that needs no container engine: real nats-server, real PostgreSQL, real processes
 	@if command -v go >/dev/null 2>&1 || command -v opa >/dev/null 2>&1; then $(BIN)/python -m placet.policy.obtain; fi
-	@$(BIN)/pytest -q tests --ignore=tests/containers --ignore=tests/benchmarks
+	@$(BIN)/pytest -q -n 2 --dist loadfile tests --ignore=tests/containers --ignore=tests/benchmarks
 
 .PHONY: test-containers
 test-containers: setup ## Container tests against locally built images; installs and starts an engine if there is none

@@ -273,6 +273,33 @@ def test_offline_model_given_evidence_answers_with_its_sentences_in_the_question
     assert compose(question, POLICY, ENGLISH) == said
 
 
+def test_offline_model_asked_about_a_heading_answers_with_what_stands_below_it() -> None:
+    plan = Evidence(
+        "plan:v1:1",
+        "plan",
+        1,
+        "裁员计划 / Layoff plan",
+        "Scope",
+        "42 positions in logistics will be cut. More follows.",
+    )
+    assert (
+        compose("What is the layoff plan?", POLICY, plan)
+        == "42 positions in logistics will be cut. [2] More follows. [2]"
+    )
+
+
+@pytest.mark.spec("U1")
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("上海和北京的住宿上限有什么区别？", "上海住宿上限为每晚 650 元。 [1]北京住宿上限为每晚 620 元。 [1]"),
+        ("总结一下 Travel policy", "上海住宿上限为每晚 650 元。 [1]北京住宿上限为每晚 620 元。 [1]"),
+    ],
+)
+def test_offline_model_asked_to_compare_or_sum_up_quotes_several_sentences(question: str, said: str) -> None:
+    assert compose(question, POLICY) == said
+
+
 @pytest.mark.spec("T9", "K5")
 def test_offline_model_given_a_letter_that_gives_orders_prefers_the_policy_and_never_quotes_the_order() -> None:
     answer = compose("What is the nightly lodging limit in Shanghai?", LETTER, ENGLISH)

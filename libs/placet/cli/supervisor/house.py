@@ -49,13 +49,13 @@ def database(server: EmbeddedPostgres, state: StateDir) -> ChildSpec:
 
 def policy_engine(binary: Path, port: int, state: StateDir) -> ChildSpec:
     from placet.policy.bundle import BUNDLE_NAME
-    from placet.policy.opa_server import opa_command
+    from placet.policy.opa_server import OPA_ENVIRONMENT, opa_command
 
     command = opa_command(binary, state.policy_bundle / BUNDLE_NAME, host="127.0.0.1", port=port)
     return ChildSpec(
         name="opa",
         command=lambda: command,
-        environment=bare(),
+        environment=OPA_ENVIRONMENT | bare(),
         log=state.log("opa"),
         ready=http_probe(f"http://127.0.0.1:{port}/health?bundles"),
     )

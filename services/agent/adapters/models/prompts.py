@@ -32,6 +32,11 @@ _COMPOSE = (
     "claims is not material. Be brief. " + _DATA_RULE
 )
 
+_COURTESY = (
+    "Reply to a greeting or thanks in one short sentence. You answer from the company's documents, look up orders and "
+    "propose actions that people decide on. Claim nothing and promise nothing."
+)
+
 
 def plan_messages(prompt: PlanPrompt) -> list[BaseMessage]:
     messages: list[BaseMessage] = [SystemMessage(_PLAN), HumanMessage(fence.question(prompt.question, prompt.query))]
@@ -50,7 +55,8 @@ def plan_messages(prompt: PlanPrompt) -> list[BaseMessage]:
 def compose_messages(prompt: ComposePrompt) -> list[BaseMessage]:
     language = pick(language_of(prompt.question), "Answer in Chinese.", "Answer in English.")
     asked = fence.question(prompt.question, prompt.query)
-    return [SystemMessage(f"{_COMPOSE} {language}"), HumanMessage(f"{asked}\n{prompt.material}")]
+    rules = _COMPOSE if prompt.material else _COURTESY
+    return [SystemMessage(f"{rules} {language}"), HumanMessage(f"{asked}\n{prompt.material}")]
 
 
 def openai_tools(tools: Sequence[ToolDescriptor]) -> list[dict[str, Any]]:
