@@ -1,11 +1,10 @@
-"""Runs that wait for people: parked, resumed by signed events, cancelled, and what the database holds meanwhile."""
+"""Runs that wait for people, resumed by signed events."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
-import psycopg
 import pytest
 
 from placet.contracts import subjects
@@ -13,37 +12,29 @@ from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.execution import ExecuteTool, ToolReply
 from placet.contracts.proposals import FinishReason
 from placet.messaging.append import Appender, NewEvent
-from placet.messaging.kv import KeyValue
 from placet.messaging.reading import EventReader
 from placet.testkit.builders import Keys
 from placet.testkit.waiting import until
-from services.agent.ports import Planned, PlannedCall, PlanPrompt
-from tests.integration.agent_rig import TENANT, AgentRig, Passage, completed, proposal_of, reply
+from services.agent.ports import PlannedCall
+from tests.integration.agent_fakes import (
+    TENANT,
+    completed,
+    note,
+    reply,
+)
+from tests.integration.agent_models import scripted
+from tests.integration.agent_rig import AgentRig
 
 REFUND = "Please refund order A1001, 299, it arrived broken."
 
 
-async def parked(rig: AgentRig, question: str = REFUND, **changes: Any) -> str:
-    """A run that waits, with its lease given back."""
-    run_id = await rig.ask(question, **changes)
-    await rig.reach(run_id, "run-waiting-for-human")
-    await released(rig, run_id)
-    return run_id
-
-
-async def released(rig: AgentRig, run_id: str) -> None:
-    leases = KeyValue(await rig.nats.bus("agent"), "LEASES")
-
-    async def free() -> bool:
-        entry = await leases.get(f"{TENANT}.{run_id}")
-        return entry is None or entry.value == b"free"
-
-    await until(free, what="the lease of a parked run")
+def refund(order_id: str) -> PlannedCall:
+    return PlannedCall("refund_payment", {"order_id": order_id, "amount": 10, "reason": "broken"})
 
 
 @pytest.mark.spec("U1", "U5", "A10")
 async def test_refund_waits_for_a_person_and_after_approval_says_what_was_done(agent_rig: AgentRig) -> None:
-    run_id = await parked(agent_rig)
+    run_id = await agent_rig.parked()
     (card,) = await agent_rig.data(run_id, "run-waiting-for-human")
     assert set(card) == {"proposal_id", "tool", "title", "risk", "expires_at"}
     assert "299" not in str(card)
@@ -77,7 +68,7 @@ async def test_refund_waits_for_a_person_and_after_approval_says_what_was_done(a
 async def test_proposal_that_ends_otherwise_ends_the_run_so_and_is_not_asked_again(
     agent_rig: AgentRig, reason: FinishReason, finish: str, said: str
 ) -> None:
-    run_id = await parked(agent_rig)
+    run_id = await agent_rig.parked()
     await agent_rig.complete(run_id, reason)
     done = await agent_rig.finished(run_id)
     assert done["finish_reason"] == finish
@@ -87,7 +78,7 @@ async def test_proposal_that_ends_otherwise_ends_the_run_so_and_is_not_asked_aga
 
 @pytest.mark.spec("A3")
 async def test_edited_proposal_is_told_as_it_really_ran(agent_rig: AgentRig) -> None:
-    run_id = await parked(agent_rig)
+    run_id = await agent_rig.parked()
     result = {"refund_id": "R-2", "order_id": "A1001", "amount": 200, "currency": "CNY"}
     ran = {"order_id": "A1001", "amount": 200, "reason": "it arrived broken"}
     await agent_rig.complete(run_id, edited=True, arguments=ran, outcome={"finish_reason": "success", "result": result})
@@ -99,7 +90,7 @@ async def test_edited_proposal_is_told_as_it_really_ran(agent_rig: AgentRig) -> 
 
 @pytest.mark.spec("A3")
 async def test_response_of_a_person_is_the_answer(agent_rig: AgentRig) -> None:
-    run_id = await parked(agent_rig, "请给订单A1001退款299元，商品到货时已损坏。")
+    run_id = await agent_rig.parked("请给订单A1001退款299元，商品到货时已损坏。")
     outcome = {"finish_reason": "responded", "message": "请改发优惠券。"}
     await agent_rig.complete(run_id, FinishReason.RESPONDED, outcome=outcome)
     done = await agent_rig.finished(run_id)
@@ -109,7 +100,7 @@ async def test_response_of_a_person_is_the_answer(agent_rig: AgentRig) -> None:
 
 @pytest.mark.spec("C4", "L2")
 async def test_completed_event_with_a_wrong_signature_changes_nothing_and_is_alarmed(agent_rig: AgentRig) -> None:
-    run_id = await parked(agent_rig)
+    run_id = await agent_rig.parked()
     forger = Appender(agent_rig.core, "approval", "APPROVALS", Keys().approval_signer())
     (command,) = agent_rig.executor.of(run_id)
     event = completed(command, run_id, FinishReason.SUCCESS)
@@ -128,7 +119,7 @@ async def test_completed_event_with_a_wrong_signature_changes_nothing_and_is_ala
 
 
 async def test_completed_event_for_another_person_s_proposal_does_not_resume_the_run(agent_rig: AgentRig) -> None:
-    run_id = await parked(agent_rig)
+    run_id = await agent_rig.parked()
     (command,) = agent_rig.executor.of(run_id)
     event = completed(command, run_id, FinishReason.SUCCESS)
     stranger = event.model_copy(update={"origin": event.origin.model_copy(update={"requester": "bob"})})
@@ -147,48 +138,23 @@ async def test_completed_event_of_a_call_over_http_is_ignored(agent_rig: AgentRi
     no_run = event.model_copy(update={"origin": event.origin.model_copy(update={"run_id": None})})
     signed = Appender(agent_rig.core, "approval", "APPROVALS", agent_rig.keys.approval_signer())
     await signed.append(TENANT, NewEvent("completed", "prop-http", no_run), 0)
-    run_id = await parked(agent_rig)
+    run_id = await agent_rig.parked()
     await agent_rig.complete(run_id)
     assert (await agent_rig.finished(run_id))["finish_reason"] == "success"
-
-
-class Scripted:
-    """A model that plans one round of given calls, then nothing."""
-
-    def __init__(self, *calls: PlannedCall) -> None:
-        self.calls = calls
-
-    async def plan(self, _: Any, prompt: PlanPrompt, *, timeout_s: float) -> Planned:
-        return Planned(() if prompt.told else self.calls, "", 1)
-
-
-def use(monkeypatch: pytest.MonkeyPatch, *calls: PlannedCall) -> None:
-    from services.agent.adapters.models.chat import LangChainModel
-
-    model = Scripted(*calls)
-
-    async def plan(self: Any, prompt: PlanPrompt, *, timeout_s: float) -> Planned:
-        return await model.plan(self, prompt, timeout_s=timeout_s)
-
-    monkeypatch.setattr(LangChainModel, "plan", plan)
-
-
-def refund(order_id: str) -> PlannedCall:
-    return PlannedCall("refund_payment", {"order_id": order_id, "amount": 10, "reason": "broken"})
 
 
 @pytest.mark.spec("A3", "U1")
 async def test_two_proposals_of_one_step_are_decided_apart_in_any_order(
     agent_rig: AgentRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    use(monkeypatch, refund("A1001"), refund("A1002"))
+    scripted(monkeypatch, refund("A1001"), refund("A1002"))
     run_id = await agent_rig.ask(REFUND)
 
     async def both() -> bool:
         return len(await agent_rig.data(run_id, "run-waiting-for-human")) == 2
 
     await until(both)
-    await released(agent_rig, run_id)
+    await agent_rig.released(run_id)
     result = {"refund_id": "R-7", "order_id": "A1002", "amount": 10, "currency": "CNY"}
     await agent_rig.complete(run_id, call=1, outcome={"finish_reason": "success", "result": result})
     await agent_rig.reach(run_id, "run-resumed")
@@ -202,134 +168,9 @@ async def test_two_proposals_of_one_step_are_decided_apart_in_any_order(
     assert len(agent_rig.executor.of(run_id)) == 2
 
 
-@pytest.mark.spec("U2", "U4", "T11")
-async def test_checkpoints_of_a_waiting_run_hold_ids_but_no_evidence_no_grant_and_no_question(
-    agent_rig: AgentRig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    secret = Passage("doc-plan:v1:chunk-01", "CANARY-EVIDENCE cuts jobs.", "CANARY-TITLE")
-    agent_rig.executor.passages[:] = [secret]
-
-    async def record(command: ExecuteTool) -> ToolReply:
-        return reply(command, {"items": [{"order_id": "A1001", "item": "CANARY-RECORD"}], "next": None})
-
-    agent_rig.executor.answers["query_business_data"] = record
-    look_up = PlannedCall("query_business_data", {"entity": "orders", "order_id": "A1001"})
-    use(monkeypatch, PlannedCall("search_knowledge", {"query": "plan", "k": 3}), look_up, refund("A1001"))
-    run_id = await parked(agent_rig, "Please refund order A1001, 10, CANARY-QUESTION.")
-    rows = await stored(agent_rig, run_id)
-    assert b"doc-plan:v1:chunk-01" in rows
-    assert b"CANARY" not in rows
-    assert agent_rig.executor.of(run_id)[0].grant.encode() not in rows
-    # Resumed with the right to read gone: the receipt is told, the evidence is not.
-    agent_rig.executor.passages.clear()
-    await agent_rig.complete(run_id, call=0)
-    done = await agent_rig.finished(run_id)
-    assert "CANARY-EVIDENCE" not in str(done)
-    assert done["citations"] == []
-
-
-@pytest.mark.spec("U2")
-async def test_checkpoints_and_grant_of_a_completed_run_are_gone(agent_rig: AgentRig) -> None:
-    run_id = await parked(agent_rig)
-    control = KeyValue(await agent_rig.nats.bus("agent"), "RUN_CONTROL")
-    assert await control.get(f"{TENANT}.{run_id}") is not None
-    await agent_rig.complete(run_id)
-    await agent_rig.finished(run_id)
-
-    async def gone() -> bool:
-        return await stored(agent_rig, run_id) == b"" and await control.get(f"{TENANT}.{run_id}") is None
-
-    await until(gone)
-
-
-async def stored(rig: AgentRig, run_id: str) -> bytes:
-    """Every byte that the checkpoint tables hold of one run."""
-    found = b""
-    async with await psycopg.AsyncConnection.connect(rig.postgres.url("placet_agent")) as connection:
-        for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
-            cursor = await connection.execute(
-                f"SELECT * FROM {table} WHERE thread_id = %s",
-                (f"{TENANT}.{run_id}",),
-            )
-            for row in await cursor.fetchall():
-                found += b"".join(
-                    bytes(value) if isinstance(value, bytes | memoryview) else str(value).encode() for value in row
-                )
-    return found
-
-
-@pytest.mark.spec("U6")
-async def test_cancel_of_a_waiting_run_completes_it_and_withdraws_its_proposal(agent_rig: AgentRig) -> None:
-    run_id = await parked(agent_rig)
-    accepted = await agent_rig.cancel(run_id)
-    assert accepted.run_id == run_id
-    # At once: the answer to the cancel comes after the run has ended.
-    (done,) = await agent_rig.data(run_id, "run-completed")
-    assert done == {"finish_reason": "cancelled", "answer": "This run was cancelled.", "citations": []}
-    (command,) = agent_rig.executor.of(run_id)
-    assert agent_rig.approval.withdrawn == [proposal_of(command)]
-    await agent_rig.complete(run_id, FinishReason.CANCELLED)
-    await asyncio.sleep(0.3)
-    assert (await agent_rig.names(run_id))[-1] == "run-completed"
-
-
-@pytest.mark.spec("A10", "U6")
-async def test_cancel_after_the_decision_says_that_approved_work_still_completes(agent_rig: AgentRig) -> None:
-    run_id = await parked(agent_rig)
-    agent_rig.approval.refuse = True
-    await agent_rig.cancel(run_id)
-    done = await agent_rig.finished(run_id)
-    assert done["finish_reason"] == "cancelled"
-    assert "could not be withdrawn" in done["answer"]
-
-
-@pytest.mark.spec("U6")
-async def test_cancel_of_a_running_call_abandons_the_wait_and_withdraws_what_it_still_proposes(
-    agent_rig: AgentRig,
-) -> None:
-    asked, go_on = asyncio.Event(), asyncio.Event()
-
-    async def slow(command: ExecuteTool) -> ToolReply:
-        from tests.integration.agent_rig import note
-
-        asked.set()
-        await go_on.wait()
-        return reply(command, None, proposal=note(command))
-
-    agent_rig.executor.answers["refund_payment"] = slow
-    run_id = await agent_rig.ask(REFUND)
-    await asyncio.wait_for(asked.wait(), 10)
-    await agent_rig.cancel(run_id)
-    go_on.set()
-    assert (await agent_rig.finished(run_id))["finish_reason"] == "cancelled"
-    assert agent_rig.approval.withdrawn == [proposal_of(agent_rig.executor.of(run_id)[0])]
-    assert "run-waiting-for-human" not in await agent_rig.names(run_id)
-
-
-@pytest.mark.spec("U6", "I3")
-async def test_cancel_by_somebody_else_is_not_found_and_changes_nothing(agent_rig: AgentRig) -> None:
-    run_id = await parked(agent_rig)
-    with pytest.raises(PlacetError) as raised:
-        await agent_rig.cancel(run_id, "bob")
-    assert raised.value.code is ErrorCode.NOT_FOUND
-    await agent_rig.complete(run_id)
-    assert (await agent_rig.finished(run_id))["finish_reason"] == "success"
-
-
-@pytest.mark.spec("U6")
-async def test_cancel_of_a_queued_run_ends_it_when_it_is_picked_up(agent_rig: AgentRig) -> None:
-    run_id = "run-cancelled-early"
-    await agent_rig.cancel(run_id)
-    await agent_rig.ask(REFUND, run_id=run_id)
-    assert (await agent_rig.finished(run_id))["finish_reason"] == "cancelled"
-    assert agent_rig.executor.of(run_id) == []
-
-
 @pytest.mark.spec("A10")
 async def test_decision_that_comes_before_the_run_has_parked_is_applied_afterwards(agent_rig: AgentRig) -> None:
     async def decided_at_once(command: ExecuteTool) -> ToolReply:
-        from tests.integration.agent_rig import note
-
         await agent_rig.complete(run_id)
         await asyncio.sleep(0.5)
         return reply(command, None, proposal=note(command))
@@ -347,8 +188,8 @@ async def test_decision_whose_drive_failed_half_way_is_taken_up_again(
 ) -> None:
     from services.agent.adapters.run_log import StreamRunLog
 
-    run_id = await parked(agent_rig)
-    append, failures = StreamRunLog.append, []
+    run_id = await agent_rig.parked()
+    append, failures = StreamRunLog.append, list[str]()
 
     async def fail_once(self: StreamRunLog, event: str, data: dict[str, Any]) -> bool:
         if event == name and not failures:

@@ -17,7 +17,7 @@ from services.agent.adapters.models.choose import choose_model
 from services.agent.errors import ModelUnavailableError
 from services.agent.ports import ComposePrompt, PlanPrompt, ToldCall
 from services.agent.settings import Settings
-from tests.integration.agent_rig import descriptor
+from tests.integration.agent_fakes import descriptor
 
 
 class Endpoint:

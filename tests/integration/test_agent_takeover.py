@@ -19,7 +19,8 @@ from services.agent.adapters.run_log import StreamRunLogs
 from services.agent.domain.limits import Limits
 from services.agent.domain.run import Run
 from services.agent.errors import FencedError, LeaseLostError
-from tests.integration.agent_rig import TENANT, AgentRig, note, reply
+from tests.integration.agent_fakes import TENANT, note, reply
+from tests.integration.agent_rig import AgentRig
 
 REFUND = "Please refund order A1001, 299, it arrived broken."
 

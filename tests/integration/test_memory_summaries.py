@@ -12,7 +12,8 @@ from placet.contracts.topology import BUCKETS
 from placet.identity.grants import Purpose
 from placet.messaging.rpc import RpcClient
 from placet.observability.context import new_id
-from tests.integration.agent_rig import TENANT, AgentRig
+from tests.integration.agent_fakes import TENANT
+from tests.integration.agent_rig import AgentRig
 
 
 class Conversation:

@@ -68,7 +68,8 @@ async def test_append_while_the_server_is_killed_tells_every_decider_the_truth(
 ) -> None:
     monkeypatch.setattr(append_module, "_TRY_TIMEOUT_S", 0.5)
     appenders = [_appender(await own_rig.bus("approval")) for _ in range(5)]
-    reader = _reader(await own_rig.bus("approval"))
+    reading = await own_rig.bus("approval")
+    reader = _reader(reading)
     for round_ in range(5):
         entity = new_id("prop")
         first = await appenders[0].append("acme", _event(entity, "requester"), 0)
@@ -80,6 +81,7 @@ async def test_append_while_the_server_is_killed_tells_every_decider_the_truth(
         outcomes = await asyncio.gather(*race)
         assert Counter(outcome for outcome, _ in outcomes) == {"won": 1, "conflict": 49}, f"round {round_}"
         winner = next(number for outcome, number in outcomes if outcome == "won")
+        await until(reading.ready)
         stored = await reader.entity("acme", "approval", entity)
         assert [event.envelope.data["by"] for event in stored] == ["requester", f"decider-{winner}"]
 

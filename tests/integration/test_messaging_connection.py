@@ -52,6 +52,17 @@ async def test_bus_that_hangs_is_not_ready(own_rig: NatsRig) -> None:
     await until(bus.ready, timeout_s=5)
 
 
+async def test_bus_closed_while_the_server_is_away_is_closed_without_complaint(own_rig: NatsRig) -> None:
+    at_once, later = await own_rig.bus("approval"), await own_rig.bus("approval")
+    own_rig.kill9()
+    await at_once.close()
+    await until(lambda: not later.client.is_connected)
+    await later.close()
+    assert at_once.client.is_closed
+    assert later.client.is_closed
+    await later.close()
+
+
 async def test_bus_back_runs_what_was_asked_for_on_reconnection(own_rig: NatsRig) -> None:
     bus = await own_rig.bus("gateway")
     back: list[str] = []

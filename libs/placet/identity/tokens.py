@@ -24,6 +24,8 @@ _MAX_BYTES = 16_384
 _LEEWAY_S = 60
 _REFRESH_S = 300.0
 _MIN_REFRESH_S = 10.0
+# What the JWT library raises for a token that is not one; TypeError for headers of the wrong JSON type.
+_BAD_TOKEN = (JoseError, ValueError, KeyError, TypeError)
 
 # Raises `OSError` or `ValueError` when the keys cannot be had now.
 FetchJwks = Callable[[], Awaitable[dict[str, Any]]]
@@ -79,11 +81,11 @@ class TokenVerifier:
         keys = await self._current(_REFRESH_S)
         try:
             decoded = jwt.decode(token, keys, algorithms=ALGORITHMS)
-        except (JoseError, ValueError, KeyError):
+        except _BAD_TOKEN:
             keys = await self._current(_MIN_REFRESH_S)
             try:
                 decoded = jwt.decode(token, keys, algorithms=ALGORITHMS)
-            except (JoseError, ValueError, KeyError) as error:
+            except _BAD_TOKEN as error:
                 raise unauthenticated() from error
         return self._principal(decoded.claims)
 

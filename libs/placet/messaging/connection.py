@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,10 +127,11 @@ class Bus:
         return True
 
     async def close(self) -> None:
-        """Finish what is in flight, then disconnect."""
+        """Finish what is in flight, then disconnect; also while the server is away."""
         if self.client.is_closed:
             return
         try:
             await asyncio.wait_for(self.client.drain(), 5)
-        except (nats.errors.Error, TimeoutError):
-            await self.client.close()
+        except (nats.errors.Error, OSError, TimeoutError):
+            with suppress(OSError):  # a transport that the server has cut says so once more
+                await self.client.close()

@@ -22,7 +22,6 @@ def configure(service: str, level: str = "INFO") -> None:
         ],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
-        cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(service=service)
     logging.basicConfig(
