@@ -33,7 +33,7 @@ lock: ## Compile the hashed requirement locks again
 	@for group in $(GROUPS); do \
 		echo "lock: $$group"; \
 		$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 \
-			--group $$group pyproject.toml -o requirements/$$group.txt; \
+			--group $$group $$([ $$group = build ] || echo pyproject.toml) -o requirements/$$group.txt; \
 	done
 
 .PHONY: opa
@@ -66,6 +66,11 @@ test: setup ## Everything that needs no container engine: real nats-server, real
 .PHONY: test-containers
 test-containers: setup ## Container tests against locally built images; installs and starts an engine if there is none
 	@deploy/offline-images/run-tests
+
+.PHONY: images
+images: setup opa ## Build all container images without a registry, into the engine that answers
+	@$(BIN)/python deploy/offline-images start
+	@$(BIN)/python deploy/offline-images build
 
 .PHONY: demo
 demo: setup ## The main job, end to end, on an embedded NATS, PostgreSQL and the real services

@@ -37,6 +37,7 @@ from services.tool_executor.adapters.approvals import RpcApprovals
 from services.tool_executor.adapters.counters import KvRunCounters
 from services.tool_executor.adapters.documents import StoredDocuments
 from services.tool_executor.adapters.ledger import OWNER, StreamLedger
+from services.tool_executor.adapters.proposals import StreamProposals
 from services.tool_executor.domain.facts import RunLimits
 from services.tool_executor.handlers.assess import Assessments
 from services.tool_executor.handlers.assessment import Assessor
@@ -105,6 +106,7 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
     effects = EffectRunner(ledger, worker=socket.gethostname())
     limits = RunLimits(settings.tool_executor_run_tool_calls, settings.tool_executor_run_spend)
     offer = Offer(callers, registry, policy)
+    approvals = EventVerifier([keys.read(settings.approval_public_file)])
     calls = ToolCalls(
         callers=callers,
         registry=registry,
@@ -113,6 +115,7 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
         effects=effects,
         ledger=ledger,
         approvals=RpcApprovals(RpcClient(bus)),
+        proposals=StreamProposals(EventReader(bus, "APPROVALS", approvals)),
         counters=KvRunCounters(KeyValue(bus, "COUNTERS")),
         records=CallRecords(audit, registry),
         limits=limits,
@@ -143,7 +146,7 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
         registry=registry,
         environment=PackEnvironment(settings.database_url, originals, _scope_of(policy), settings.pack_settings),
         rpc=RpcServer(bus, OWNER, routes, concurrency=settings.tool_executor_concurrency),
-        queue=_queue(bus, commits, audit, settings),
+        queue=_queue(bus, commits, audit, settings, approvals),
         health=HealthServer(settings.health_port, checks),
     )
 
@@ -163,7 +166,7 @@ def _scope_of(policy: PolicyDecisionPoint) -> ScopeResolver:
     return scope
 
 
-def _queue(bus: Bus, commits: Commits, audit: AuditTrail, settings: Settings) -> WorkQueue:
+def _queue(bus: Bus, commits: Commits, audit: AuditTrail, settings: Settings, verifier: EventVerifier) -> WorkQueue:
     async def alarm(kind: str, subject: str) -> None:
         tenant = subject.split(".")[1] if subject.count(".") > 1 else "unknown"
         await audit.security_event(tenant, kind, note=subject)
@@ -173,7 +176,7 @@ def _queue(bus: Bus, commits: Commits, audit: AuditTrail, settings: Settings) ->
         _APPROVED,
         commits.on_approved,
         concurrency=settings.tool_executor_effect_concurrency,
-        verifier=EventVerifier([keys.read(settings.approval_public_file)]),
+        verifier=verifier,
         alarm=alarm,
     )
 

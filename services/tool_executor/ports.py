@@ -8,6 +8,7 @@ from typing import Protocol
 
 from placet.contracts.approvals import ProposeAction
 from placet.contracts.envelope import Event
+from placet.contracts.events import Proposed
 from placet.contracts.execution import Citation, DocumentPage, DocumentView, SourceSlice
 from placet.contracts.policy import KnowledgeScope
 from placet.contracts.proposals import ProposalView
@@ -30,6 +31,14 @@ class EffectLedger(Protocol):
 
 class Approvals(Protocol):
     async def propose(self, command: ProposeAction) -> ProposalView: ...
+
+
+class Proposals(Protocol):
+    """Proposals as their stream tells them."""
+
+    async def find(self, tenant: str, proposal_id: str) -> Proposed | None:
+        """The first event of a proposal, if it is there and its signature holds."""
+        ...
 
 
 class RunCounters(Protocol):

@@ -76,8 +76,7 @@ class Journey:
 async def main() -> None:
     rows: list[tuple[str, int, Measured, str]] = []
     async with world() as rig:
-        for in_flight in IN_FLIGHT:
-            rows.append(("plain PostgreSQL table", in_flight, await _floor(rig, in_flight), ""))
+        rows += [("plain PostgreSQL table", n, await _floor(rig, n), "") for n in IN_FLIGHT]
         for engine in engines():
             async with (
                 policy_engine(rig, engine) as settings,
@@ -140,6 +139,5 @@ def _print(rows: list[tuple[str, int, Measured, str]]) -> None:
     print(f"\n{'':26}{'in flight':>10}{'p50 ms':>9}{'p99 ms':>9}{'runs/s':>9}{'of floor':>10}")
     for label, n, measured, note in rows:
         share = measured.per_s / floor[n].per_s
-        print(
-            f"{label:26}{n:>10}{measured.p50_ms:>9.1f}{measured.p99_ms:>9.1f}{measured.per_s:>9.0f}{share:>10.2f}  {note}"
-        )
+        numbers = f"{measured.p50_ms:>9.1f}{measured.p99_ms:>9.1f}{measured.per_s:>9.0f}{share:>10.2f}"
+        print(f"{label:26}{n:>10}{numbers}  {note}")

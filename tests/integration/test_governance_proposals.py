@@ -235,6 +235,20 @@ async def test_same_call_proposed_again_is_the_same_proposal(governance: Governa
     assert await propose(governance, "A1002", **call) == await propose(governance, "A1002", **call)
 
 
+@pytest.mark.spec("A1", "A10", "W9")
+async def test_call_repeated_after_its_refund_ran_is_still_that_proposal(governance: GovernanceRig) -> None:
+    """An agent that was killed asks again; nothing is left to refund by then, and yet the answer is no refusal."""
+    call = {"run_id": new_id("run"), "call_id": new_id("call")}
+    proposal_id = await propose(governance, "A1006", 88, **call)
+    paid = await governance.execute("alice", "query_business_data", {"entity": "orders", "order_id": "A1006"})
+    everything = float((paid.result or {})["items"][0]["paid_amount"])
+    rest = await propose(governance, "A1006", everything)
+    await governance.approve("dave", rest)
+    await governance.approve("erin", rest)
+    assert (await ended(governance, rest)).finish_reason is FinishReason.SUCCESS
+    assert await propose(governance, "A1006", 88, **call) == proposal_id
+
+
 @pytest.mark.spec("A11", "T8")
 async def test_publish_not_approved_leaves_document_and_lock_version(governance: GovernanceRig) -> None:
     async def publish() -> str:

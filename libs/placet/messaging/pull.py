@@ -23,7 +23,8 @@ from placet.observability import logs
 
 log = logs.get(__name__)
 
-_REQUEST_S = 20.0
+# A worker that is killed leaves its open request behind, and messages go there until it ends: hence short ones.
+_REQUEST_S = 5.0
 _SILENCE_S = _REQUEST_S + 5.0
 _STATUS = "Status"
 _MISSING = "Nats-Pending-Messages"

@@ -11,7 +11,6 @@ import pytest
 
 from placet.testkit.spec_rows import load, render, tests_by_row
 
-
 _LAST_LINES = 40
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from placet.contracts.approvals import ProposeAction
-from placet.contracts.digests import derived_id, digest, idempotency_key
+from placet.contracts.digests import digest, idempotency_key
 from placet.contracts.envelope import now
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.execution import DecisionNote, ExecuteTool, ProposalNote, ToolReply
@@ -28,9 +28,11 @@ from services.tool_executor.handlers.governed import Governed
 from services.tool_executor.handlers.identity import Caller, Callers
 from services.tool_executor.handlers.offer import Offer
 from services.tool_executor.handlers.records import CallRecords, who
-from services.tool_executor.ports import Approvals, EffectLedger, LedgerRaceError, RunCounters
+from services.tool_executor.ports import Approvals, EffectLedger, LedgerRaceError, Proposals, RunCounters
 
 _MAX_HANDOVERS = 1
+# How a call may end that was in order when it was first made.
+_MOVED = (ErrorCode.INVALID_ARGUMENTS, ErrorCode.CONFLICT, ErrorCode.NOT_FOUND, ErrorCode.LIMIT_REACHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class ToolCalls:
     effects: EffectRunner
     ledger: EffectLedger
     approvals: Approvals
+    proposals: Proposals
     counters: RunCounters
     records: CallRecords
     limits: RunLimits
@@ -85,6 +88,9 @@ class ToolCalls:
                 raise denial(assessment.decision)
             await self.assessor.check_rules(assessment, context)
         except PlacetError as error:
+            asked = await self._asked_before(governed, error)
+            if asked:
+                return asked
             await self.records.refused(governed.caller, governed.command, error, spec=spec, assessment=assessment)
             raise
         self.offer.saw_revision(assessment.decision.policy_revision)
@@ -136,8 +142,7 @@ class ToolCalls:
         """Put the call before people. The proposal's id comes from the call: asking twice is one proposal."""
         preview = await self.assessor.preview(assessment, governed.context)
         packet = assessment.packet(governed.tenant, preview)
-        origin = governed.origin
-        proposal_id = derived_id("prop", origin.tenant, origin.requester, origin.run_id or "", origin.call_id)
+        origin, proposal_id = governed.origin, governed.proposal_id
         key = _key(governed, assessment, occasion=proposal_id)
         view = await self.approvals.propose(
             ProposeAction(proposal_id=proposal_id, idempotency_key=key, origin=origin, packet=packet)
@@ -150,8 +155,33 @@ class ToolCalls:
             risk=view.risk,
             expires_at=view.expires_at.isoformat(),
         )
-        return _reply(governed, assessment, None, key=key).model_copy(
-            update={"proposal": note, "digest": packet.digest}
+        return _reply(governed, assessment, None, key=key).model_copy(update={"proposal": note, "digest": view.digest})
+
+    async def _asked_before(self, governed: Governed, error: PlacetError) -> ToolReply | None:
+        """A call made again after a crash is still its proposal, even if that has moved the world meanwhile."""
+        if not governed.spec.writes or error.code not in _MOVED:
+            return None
+        proposed = await self.proposals.find(governed.tenant, governed.proposal_id)
+        if proposed is None or proposed.packet.tool != governed.spec.name:
+            return None
+        packet = proposed.packet
+        note = ProposalNote(
+            proposal_id=proposed.proposal_id,
+            tool=packet.tool,
+            title=packet.title,
+            risk=packet.risk,
+            expires_at=proposed.expires_at.isoformat(),
+        )
+        return ToolReply(
+            call_id=governed.command.call_id,
+            tool=packet.tool,
+            status="waiting_for_human",
+            decision=DecisionNote(effect="require_approval", risk=packet.risk, policy_revision=packet.policy_revision),
+            proposal=note,
+            stripped=governed.stripped.removed,
+            idempotency_key=proposed.idempotency_key,
+            digest=packet.digest,
+            repeated=True,
         )
 
     def _governed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from placet.contracts.digests import derived_id
 from placet.contracts.execution import ExecuteTool
 from placet.contracts.proposals import Origin
 from placet.toolkit import ToolContext, ToolSpec
@@ -26,6 +27,12 @@ class Governed:
     @property
     def tenant(self) -> str:
         return self.caller.grant.tenant
+
+    @property
+    def proposal_id(self) -> str:
+        """Comes from the call, so that a call made twice is one proposal."""
+        grant = self.caller.grant
+        return derived_id("prop", grant.tenant, grant.actor, grant.run_id or "", self.command.call_id)
 
     @property
     def origin(self) -> Origin:
