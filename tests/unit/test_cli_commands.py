@@ -71,7 +71,7 @@ def test_keys_written_are_all_that_compose_mounts_and_readable_in_containers(tmp
     out = tmp_path / "compose"
     result = runner.invoke(app, ["keys", "--out", str(out)])
     assert result.exit_code == 0, result.output
-    mounted = {line.split("}/")[1].split('"')[0] for line in _compose().splitlines() if "PLACET_SECRETS" in line}
+    mounted = {line.split("}/")[1].split('"')[0] for line in _compose().splitlines() if "PLACET_SECRETS:-" in line}
     made = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
     assert mounted <= made, mounted - made
     assert {f"nats/{user}.seed" for user in USERS} <= made

@@ -21,7 +21,8 @@ def configure(service: str, level: str = "INFO") -> None:
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        # Standard error of the moment: whoever redirects it later still gets the lines.
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )
     structlog.contextvars.bind_contextvars(service=service)
     logging.basicConfig(
