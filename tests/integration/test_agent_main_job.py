@@ -20,7 +20,7 @@ from services.memory.app import build as build_memory
 from services.memory.settings import Settings as MemorySettings
 from tests.integration.governance_rig import GovernanceRig
 
-ORDER = "A1006"
+ORDER = "A1010"
 CANARY = "CANARY-7f3a-LAYOFF"
 
 

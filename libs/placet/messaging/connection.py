@@ -132,6 +132,11 @@ class Bus:
             return
         try:
             await asyncio.wait_for(self.client.drain(), 5)
+        except asyncio.CancelledError:
+            # The transport may end as "cancelled" when the server has cut it; our own cancelling is passed on.
+            task = asyncio.current_task()
+            if task and task.cancelling():
+                raise
         except (nats.errors.Error, OSError, TimeoutError):
             with suppress(OSError):  # a transport that the server has cut says so once more
                 await self.client.close()

@@ -122,6 +122,7 @@ def compile_select(sql: str, tables: Mapping[str, frozenset[str]], schema: str, 
     for node in nodes:
         _check_shape(node)
         _check_value(node)
+        _check_source(node)
     _check_names(nodes, tables, schema)
     _limit(tree, max_rows)
     return tree.sql(dialect="postgres", identify=True, comments=False)
@@ -183,6 +184,14 @@ def _check_value(node: exp.Expr) -> None:
             raise SqlRefusedError("this kind of join")
     elif isinstance(node, exp.DataType) and node.this not in _TYPES:
         raise SqlRefusedError("this type")
+
+
+def _check_source(node: exp.Expr) -> None:
+    """A query without parentheses in place of a table would be written as words that mean something else."""
+    if isinstance(node, exp.Select) and not node.expressions:
+        raise SqlRefusedError("a SELECT of nothing")
+    if isinstance(node, exp.From | exp.Join) and not isinstance(node.this, exp.Table | exp.Subquery):
+        raise SqlRefusedError("only a table or a query in parentheses can be read from")
 
 
 def _check_names(nodes: list[exp.Expr], tables: Mapping[str, frozenset[str]], schema: str) -> None:
