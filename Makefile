@@ -9,7 +9,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.placet-setup
 GROUPS := gateway agent tool-executor approval memory provision build demo dev
 export UV_LINK_MODE := copy
-export PYTHONDONTWRITEBYTECODE := 1
+# Compiled modules are kept, but outside the sources.
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.placet/pycache
 
 .PHONY: help
 help: ## Show this help
