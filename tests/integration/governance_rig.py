@@ -81,11 +81,11 @@ class GovernanceRig:
         self._copy_policies()
         await provision(self._provision_settings(), lambda _: None)
         self.mint = GrantMint(keys.read(self.keys.private("grant")))
+        self._gateway = await self.nats.bus("gateway")
+        self._agent = await self.nats.bus("agent")
 
     async def start(self) -> None:
         await self.prepare()
-        self._gateway = await self.nats.bus("gateway")
-        self._agent = await self.nats.bus("agent")
         self.approval = await build_approval(self.approval_settings())
         self.executor = await build_executor(self.executor_settings(), [*discover(), OddPack()])
         await self.approval.start()
@@ -119,11 +119,10 @@ class GovernanceRig:
 
     def executor_settings(self, **changes: Any) -> ExecutorSettings:
         return ExecutorSettings(
-            **self._common("tool-executor"),
+            **{**self._common("tool-executor"), **changes},
             database_url=self.postgres.url("placet_executor"),
             approval_public_file=self.keys.public("approval"),
             effect_signing_key_file=self.keys.private("effect"),
-            **changes,
         )
 
     def _common(self, user: str) -> Mapping[str, Any]:
