@@ -249,6 +249,17 @@ async def test_call_repeated_after_its_refund_ran_is_still_that_proposal(governa
     assert await propose(governance, "A1006", 88, **call) == proposal_id
 
 
+@pytest.mark.spec("T7", "U5")
+async def test_waiting_card_carries_metadata_only(governance: GovernanceRig) -> None:
+    args = {"order_id": "A1002", "amount": 7, "reason": "SECRET-REASON"}
+    reply = await governance.execute("alice", "refund_payment", args, intent="SECRET-INTENT")
+    assert reply.proposal is not None
+    assert set(reply.proposal.model_dump()) == {"proposal_id", "tool", "title", "risk", "expires_at"}
+    history = (await governance.history("dave", reply.proposal.proposal_id)).items
+    [card] = [item.data for item in history if item.name == "waiting-for-human"]
+    assert "SECRET" not in f"{card}{reply.proposal}"
+
+
 @pytest.mark.spec("A11", "T8")
 async def test_publish_not_approved_leaves_document_and_lock_version(governance: GovernanceRig) -> None:
     async def publish() -> str:

@@ -56,6 +56,7 @@ async def test_forged_token_is_refused(placet_up: PlacetProcess) -> None:
             await nobody.tools.list()
 
 
+@pytest.mark.spec("C2", "C3", "C5", "C6", "C7")
 async def test_process_ids_are_those_of_the_programs_themselves(placet_up: PlacetProcess) -> None:
     for name in SERVICES:
         command = psutil.Process(placet_up.pids()[name]).cmdline()
