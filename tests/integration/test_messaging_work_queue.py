@@ -19,6 +19,7 @@ from placet.contracts import subjects
 from placet.contracts.runs import StartRun
 from placet.contracts.topology import DURABLES, Durable
 from placet.messaging import wire, work_queue
+from placet.messaging.command_queue import CommandQueue
 from placet.messaging.connection import Bus
 from placet.messaging.provision import _consumer_config
 from placet.messaging.work_queue import Job, JobHandler, RetryLater, WorkQueue
@@ -268,6 +269,26 @@ async def test_queue_goes_on_after_the_server_was_killed(rig: NatsRig) -> None:
             return await _left(rig) == 0
 
         await until(empty, timeout_s=5)
+
+
+@pytest.mark.spec("W9")
+async def test_command_queued_twice_for_one_entity_is_worked_on_once(rig: NatsRig) -> None:
+    done: list[str] = []
+
+    async def handler(job: Job) -> None:
+        done.append(f"{job.event.tenant}/{job.event.entity}")
+
+    commands = CommandQueue(await rig.bus("gateway"))
+    start = StartRun(grant="g", run_id="r1", conversation_id="c", question="q")
+    async with _working(await rig.bus("agent"), handler):
+        for tenant in ("acme", "acme", "globex"):
+            await commands.put(tenant, "agent", "start-run", "r1", start)
+        await until(lambda: len(done) == 2)
+        await asyncio.sleep(0.2)
+    assert sorted(done) == ["acme/r1", "globex/r1"]
+    for hostile in ("*", "a.b", ""):
+        with pytest.raises(subjects.BadSubjectError):
+            await commands.put("acme", "agent", "start-run", hostile, start)
 
 
 Alarmed = list[tuple[str, str]]

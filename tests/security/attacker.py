@@ -60,7 +60,7 @@ class Attacker:
     async def settle(self) -> None:
         """Until the server has dealt with everything sent so far, and answers had time to come."""
         await self.bus.client.flush(timeout=5)
-        await asyncio.sleep(0.15)
+        await asyncio.sleep(0.08)
 
 
 def concrete(pattern: str, entity: str) -> str:

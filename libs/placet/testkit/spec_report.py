@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from placet.testkit.spec_rows import load, render, tests_by_row
+from placet.testkit.spec_rows import by_row, load, render
 
 _LAST_LINES = 40
 
@@ -30,7 +30,7 @@ def main(root: Path) -> int:
     if code != pytest.ExitCode.OK:
         print("\n".join(shown.getvalue().splitlines()[-_LAST_LINES:]), file=sys.stderr)
         return 1
-    print(render(load(root), tests_by_row(collector.items)), end="")
+    print(render(load(root), by_row(collector.items)), end="")
     return 0
 
 

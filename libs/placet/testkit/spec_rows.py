@@ -45,7 +45,7 @@ def rows_of(item: Marked) -> set[str]:
     return {str(row) for marker in item.iter_markers("spec") for row in getattr(marker, "args", ())}
 
 
-def tests_by_row(items: Iterable[Marked]) -> dict[str, list[str]]:
+def by_row(items: Iterable[Marked]) -> dict[str, list[str]]:
     """Row id -> the tests that name it, parameters left away."""
     found: dict[str, dict[str, None]] = {}
     for item in items:
