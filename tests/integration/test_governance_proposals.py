@@ -339,3 +339,5 @@ async def test_badly_signed_event_stored_by_an_intruder_counts_for_nothing(gover
             if entry.record.action == "bad_signature"
         ]:
             await asyncio.sleep(0.05)
+    assert (await governance.approve("dave", proposal_id)).status is ProposalStatus.APPROVED
+    assert (await ended(governance, proposal_id)).finish_reason is FinishReason.SUCCESS
