@@ -94,7 +94,7 @@ async def build(settings: Settings) -> Agent:
     runs = Runs(GrantVerifier(keys.read(settings.grant_public_file)), run_logs, control, driver, trail)
     health = HealthServer(settings.health_port, {"bus": bus.ready, "database": checkpoints.ready})
     rpc = RpcServer(bus, OWNER, {"cancel-run": runs.on_cancel_run})
-    return Agent(bus, checkpoints, driver, _queues(bus, runs, settings), rpc, health)
+    return Agent(bus, checkpoints, driver, _queues(bus, runs, trail, settings), rpc, health)
 
 
 def _limits(settings: Settings) -> Limits:
@@ -107,14 +107,14 @@ def _limits(settings: Settings) -> Limits:
     )
 
 
-def _queues(bus: Bus, runs: Runs, settings: Settings) -> tuple[WorkQueue, ...]:
+def _queues(bus: Bus, runs: Runs, trail: AuditTrail, settings: Settings) -> tuple[WorkQueue, ...]:
     """New runs and decisions have slots of their own: a flood of questions does not keep approved work from ending."""
     started = WorkQueue(
         bus,
         _DURABLES["agent__run-queue-v1"],
         runs.on_start_run,
         concurrency=settings.agent_concurrency,
-        alarm=runs.on_bad_event,
+        alarm=trail.bad_message,
     )
     decided = WorkQueue(
         bus,
@@ -122,7 +122,7 @@ def _queues(bus: Bus, runs: Runs, settings: Settings) -> tuple[WorkQueue, ...]:
         runs.on_proposal_completed,
         concurrency=settings.agent_concurrency,
         verifier=EventVerifier([keys.read(settings.approval_public_file)]),
-        alarm=runs.on_bad_event,
+        alarm=trail.bad_message,
     )
     return started, decided
 

@@ -111,13 +111,9 @@ def _routes(decisions: Decisions, queries: Queries) -> Mapping[str, Handler]:
 def _queues(
     bus: Bus, audit: AuditTrail, reactions: Reactions, own: EventVerifier, effects: EventVerifier
 ) -> tuple[WorkQueue | TimerQueue, ...]:
-    async def alarm(kind: str, subject: str) -> None:
-        tenant = subject.split(".")[1] if subject.count(".") > 1 else "unknown"
-        await audit.security_event(tenant, kind, note=subject)
-
     def queue(name: str, handler: JobHandler, verifier: EventVerifier) -> WorkQueue:
         durable = _DURABLES[name]
-        return WorkQueue(bus, durable, handler, concurrency=_REACTIONS, verifier=verifier, alarm=alarm)
+        return WorkQueue(bus, durable, handler, concurrency=_REACTIONS, verifier=verifier, alarm=audit.bad_message)
 
     return (
         queue("approval__effect-finished-v1", reactions.on_effect_finished, effects),

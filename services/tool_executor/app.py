@@ -167,17 +167,13 @@ def _scope_of(policy: PolicyDecisionPoint) -> ScopeResolver:
 
 
 def _queue(bus: Bus, commits: Commits, audit: AuditTrail, settings: Settings, verifier: EventVerifier) -> WorkQueue:
-    async def alarm(kind: str, subject: str) -> None:
-        tenant = subject.split(".")[1] if subject.count(".") > 1 else "unknown"
-        await audit.security_event(tenant, kind, note=subject)
-
     return WorkQueue(
         bus,
         _APPROVED,
         commits.on_approved,
         concurrency=settings.tool_executor_effect_concurrency,
         verifier=verifier,
-        alarm=alarm,
+        alarm=audit.bad_message,
     )
 
 

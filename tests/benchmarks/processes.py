@@ -3,39 +3,25 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from placet.policy.bundle import build_bundle
 from placet.policy.opa_binary import find_opa
 from placet.policy.opa_server import OpaServer
-from placet.testkit.nats import NatsRig
-from placet.testkit.postgres import PostgresRig
+from tests.integration.foundations import foundations
 from tests.integration.governance_rig import ROOT, GovernanceRig
 
 
 @asynccontextmanager
 async def world() -> AsyncIterator[GovernanceRig]:
     """Everything but the services, in a directory that is removed at the end."""
-    directory = Path(tempfile.mkdtemp(prefix="placet-bench-"))
-    directory.chmod(0o755)  # the database runs as an unprivileged user below it
-    (directory / "nats").mkdir()
-    nats, postgres = NatsRig(directory / "nats"), PostgresRig(directory / "postgres")
-    try:
-        await nats.start()
-        await postgres.start()
+    async with foundations() as (nats, postgres, directory):
         rig = GovernanceRig(nats, postgres, directory)
         await rig.prepare()
         yield rig
-    finally:
-        await nats.close()
-        await postgres.close()
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def engines() -> list[str]:

@@ -18,6 +18,8 @@ from placet.messaging.append import Appender, NewEvent
 from placet.messaging.directory import KvDirectory
 from placet.messaging.kv import KeyValue
 from placet.observability.context import new_id
+from services.tool_executor.domain.ledger import Entry
+from services.tool_executor.handlers.commit import Commits
 from tests.integration.governance_rig import GovernanceRig, answers_to
 
 DEADLINE_S = 15.0
@@ -247,6 +249,30 @@ async def test_call_repeated_after_its_refund_ran_is_still_that_proposal(governa
     await governance.approve("erin", rest)
     assert (await ended(governance, rest)).finish_reason is FinishReason.SUCCESS
     assert await propose(governance, "A1006", 88, **call) == proposal_id
+
+
+@pytest.mark.spec("L1", "A8")
+async def test_effect_whose_worker_died_before_recording_it_is_recorded_on_redelivery(
+    governance: GovernanceRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first delivery ends after the ledger and before the record, as a kill there would end it."""
+    report, broken = Commits._report, []
+
+    async def dies_once(commits: Commits, approved: ev.Approved, entry: Entry) -> None:
+        if not broken:
+            broken.append(entry)
+            raise ConnectionError("killed here")
+        await report(commits, approved, entry)
+
+    monkeypatch.setattr(Commits, "_report", dies_once)
+    run_id = new_id("run")
+    proposal_id = await propose(governance, "A1002", 6, run_id=run_id)
+    await governance.approve("dave", proposal_id)
+    assert (await ended(governance, proposal_id)).finish_reason is FinishReason.SUCCESS
+    async with asyncio.timeout(DEADLINE_S):
+        while "effect-finished" not in [entry.type for entry in (await governance.audit(run_id=run_id)).items]:
+            await asyncio.sleep(0.05)
+    assert [item["amount"] for item in await refunds(governance, "A1002")] == [6]
 
 
 @pytest.mark.spec("T7", "U5")

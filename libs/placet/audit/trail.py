@@ -40,3 +40,9 @@ class AuditTrail:
         """Something that should not happen in honest use: counted, so that it can be alerted on."""
         metrics.SECURITY_EVENTS.labels(kind).inc()
         await self.record(tenant, "security-event", action=kind, outcome="refused", **fields)
+
+    async def bad_message(self, kind: str, subject: str) -> None:
+        """A message without a valid signature, or no event at all: the alarm of every queue."""
+        parts = subject.split(".")
+        tenant = parts[1] if len(parts) > 1 else "unknown"
+        await self.security_event(tenant, kind, note=subject, actor=None)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from pydantic import ValidationError
+
 
 class NextHop(StrEnum):
     """Where a run goes after a tool call ended with a code."""
@@ -103,3 +105,11 @@ NOT_FOUND_MESSAGE = "No such resource, or it is not visible to you."
 def not_found() -> PlacetError:
     """The one answer for absent and for forbidden (I3): same code, same text, no details."""
     return PlacetError(ErrorCode.NOT_FOUND, NOT_FOUND_MESSAGE)
+
+
+def validation_problems(error: ValidationError, limit: int = 20) -> list[dict[str, str]]:
+    """Field errors without the offending input: it may be secret, or a megabyte."""
+    return [
+        {"field": ".".join(str(part) for part in item["loc"]), "problem": item["msg"]}
+        for item in error.errors(include_url=False, include_context=False, include_input=False)[:limit]
+    ]

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from placet.contracts import subjects
 from placet.contracts.envelope import Command
-from placet.contracts.errors import ErrorCode, PlacetError
+from placet.contracts.errors import ErrorCode, PlacetError, validation_problems
 from placet.contracts.registry import CommandSpec, command_spec
 from placet.messaging import wire
 from placet.messaging.connection import Bus
@@ -197,17 +197,11 @@ class RpcServer:
         try:
             command = spec.model.model_validate(envelope.data)
         except ValidationError as error:
-            problems = wire.validation_problems(error)
+            problems = validation_problems(error)
             raise PlacetError(
                 ErrorCode.INVALID_REQUEST, "The command does not fit its schema.", errors=problems
             ) from error
-        context = RequestContext(
-            request_id=envelope.correlationid,
-            tenant=parsed.tenant,
-            actor=envelope.actor,
-            traceparent=envelope.traceparent,
-            causation_id=envelope.id,
-        )
+        context = wire.context_of(envelope)
         call = Call(parsed.tenant, parsed.name, envelope.id, context, started + _timeout_s(message))
         if not call.remaining_s():
             # It waited for a slot longer than its caller waits for an answer: work nobody will see.

@@ -44,9 +44,12 @@ def decode(payload: bytes) -> Envelope:
         raise PlacetError(ErrorCode.INVALID_REQUEST, "The message is not a valid envelope.") from error
 
 
-def validation_problems(error: ValidationError, limit: int = 20) -> list[dict[str, str]]:
-    """Field errors without the offending input: it may be secret, or a megabyte."""
-    return [
-        {"field": ".".join(str(part) for part in item["loc"]), "problem": item["msg"]}
-        for item in error.errors(include_url=False, include_context=False, include_input=False)[:limit]
-    ]
+def context_of(envelope: Envelope) -> RequestContext:
+    """The request that a message belongs to; the message itself is what whatever follows was caused by."""
+    return RequestContext(
+        request_id=envelope.correlationid,
+        tenant=envelope.tenant,
+        actor=envelope.actor,
+        traceparent=envelope.traceparent,
+        causation_id=envelope.id,
+    )

@@ -8,18 +8,19 @@ growing delay and without end: reactions are idempotent, and nothing is dropped.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nats.aio.msg import Msg
 
 from placet.contracts.errors import PlacetError
 from placet.contracts.topology import Durable
 from placet.identity.signing import EventVerifier
+from placet.messaging import wire
 from placet.messaging.connection import Bus
 from placet.messaging.pull import PullConsumer
 from placet.messaging.reading import Stored, stored
 from placet.observability import logs, metrics
-from placet.observability.context import RequestContext, bound
+from placet.observability.context import bound
 
 log = logs.get(__name__)
 
@@ -86,13 +87,8 @@ class WorkQueue:
             await message.term()
             metrics.QUEUE_MESSAGES.labels(self._durable.name, "terminated").inc()
             return
-        context = RequestContext(
-            request_id=event.envelope.correlationid,
-            tenant=event.tenant,
-            actor=event.envelope.actor,
-            traceparent=event.envelope.traceparent,
-            causation_id=event.envelope.id,
-        )
+        # The subject says whose it is: permissions and signatures hold for it, not for the envelope.
+        context = replace(wire.context_of(event.envelope), tenant=event.tenant)
         attempt = message.metadata.num_delivered or 1
         with bound(context):
             await _settle(self._durable, message, self._handler(Job(event, attempt)))

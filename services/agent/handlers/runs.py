@@ -101,12 +101,6 @@ class Runs:
                 await self.driver.cancel_parked(replace(run, grant=command.grant))
         return CancelAccepted(run_id=command.run_id)
 
-    async def on_bad_event(self, kind: str, subject: str) -> None:
-        """An event without a valid signature, or no event at all: never handled, always told."""
-        parts = subject.split(".")
-        tenant = parts[1] if len(parts) > 1 else "unknown"
-        await self.trail.security_event(tenant, kind, note=subject, actor=None)
-
 
 def _unremembered(tenant: str, run_id: str, record: RunRecord) -> Run:
     """A run whose question and grant have expired with their bucket: it can still be told how its proposal ended."""

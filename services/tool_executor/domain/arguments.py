@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from placet.contracts.errors import ErrorCode, PlacetError
+from placet.contracts.errors import ErrorCode, PlacetError, validation_problems
 from placet.contracts.tools import IDENTITY_FIELDS
 from placet.toolkit import ToolSpec
 
@@ -49,10 +49,7 @@ def parse(spec: ToolSpec, arguments: dict[str, Any]) -> BaseModel:
     try:
         return spec.args.model_validate(arguments)
     except ValidationError as error:
-        problems = [
-            {"field": ".".join(str(part) for part in item["loc"]), "problem": item["msg"]}
-            for item in error.errors(include_url=False, include_context=False, include_input=False)[:20]
-        ]
+        problems = validation_problems(error)
         raise PlacetError(
             ErrorCode.INVALID_ARGUMENTS, "The arguments do not fit the tool's schema.", errors=problems
         ) from error

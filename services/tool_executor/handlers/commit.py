@@ -6,6 +6,7 @@ Killed anywhere, the event is delivered again; the ledger says how far the work 
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from placet.audit.trail import AuditTrail
@@ -18,7 +19,7 @@ from placet.contracts.registry import approval_events
 from placet.contracts.tools import Route
 from placet.messaging.work_queue import Job, RetryLater
 from placet.observability import logs
-from placet.toolkit import Preview, ToolContext, ToolSpec
+from placet.toolkit import Preview, ToolContext
 from placet.toolkit.registry import ToolRegistry
 from services.tool_executor.domain import arguments as untrusted
 from services.tool_executor.domain.facts import Circumstances, actor_of
@@ -54,6 +55,8 @@ class Commits:
             return
         entry = await self.ledger.load(approved.origin.tenant, approved.idempotency_key)
         if entry.ended or entry.state is State.UNKNOWN:
+            if job.attempt > 1:  # whoever brought it to this end may have died before recording it
+                await self._report(approved, entry)
             return
         try:
             ended = await self._bring_to_end(approved, entry, last_attempt=job.attempt >= _ATTEMPTS)
@@ -62,26 +65,26 @@ class Commits:
         await self._report(approved, ended)
 
     async def _bring_to_end(self, approved: ev.Approved, entry: Entry, *, last_attempt: bool) -> Entry:
-        effect = await self._effect(approved)
+        requester = await self.callers.person(approved.origin.tenant, approved.origin.requester)
+        effect = self._effect(approved, requester)
         if effect is None:
             return await self._refuse(approved, entry, tool_not_allowed())
         if entry.state is State.NOT_EXECUTED:
             try:
-                await self._reauthorize(approved, effect)
+                await self._reauthorize(approved, effect, requester)
             except PlacetError as error:
                 if error.retryable:
                     raise
                 return await self.effects.fail(effect, entry, error)
         return await self.effects.run(effect, entry, last_attempt=last_attempt)
 
-    async def _effect(self, approved: ev.Approved) -> Effect | None:
+    def _effect(self, approved: ev.Approved, requester: Person) -> Effect | None:
         origin, packet = approved.origin, approved.packet
         spec = self.registry.get(packet.tool)
         if spec is None:
             return None
-        person = await self.callers.person(origin.tenant, origin.requester)
         context = ToolContext(
-            actor=actor_of(person),
+            actor=actor_of(requester),
             call_id=origin.call_id,
             request_id=origin.request_id,
             now=now(),
@@ -101,9 +104,9 @@ class Commits:
             proposal_id=approved.proposal_id,
         )
 
-    async def _reauthorize(self, approved: ev.Approved, effect: Effect) -> None:
+    async def _reauthorize(self, approved: ev.Approved, effect: Effect, requester: Person) -> None:
         """Raises `PlacetError`: a denial with the rights of now, or `conflict` when the world has moved (B1)."""
-        assessment = await self._assess_again(approved, effect.spec, effect.context)
+        assessment = await self._assess_again(approved, effect, requester)
         if assessment.decision.effect == "deny":
             raise denial(assessment.decision)
         if assessment.decision.effect != "allow":
@@ -114,9 +117,8 @@ class Commits:
             raise PlacetError(ErrorCode.CONFLICT, "What was approved is not what is there now.", diff=moved)
         await self.assessor.check_rules(assessment, effect.context)
 
-    async def _assess_again(self, approved: ev.Approved, spec: ToolSpec, context: ToolContext) -> Assessment:
+    async def _assess_again(self, approved: ev.Approved, effect: Effect, requester: Person) -> Assessment:
         origin = approved.origin
-        person = await self.callers.person(origin.tenant, origin.requester)
         around = Circumstances(
             route=Route(origin.route),
             channel=channel_of(origin),
@@ -125,18 +127,19 @@ class Commits:
             approvers=await self._approvers(approved),
         )
         try:
-            return await self.assessor.assess(spec, context, person, approved.packet.arguments, around)
+            return await self.assessor.assess(effect.spec, effect.context, requester, approved.packet.arguments, around)
         except PlacetError as error:
             if error.code is not ErrorCode.NOT_FOUND:
                 raise
             # Nothing is there for one who was dismissed; for anybody else, the world has moved.
-            if not person.active:
+            if not requester.active:
                 raise PlacetError(ErrorCode.PERMISSION_DENIED, "The requester may no longer do this.") from error
             raise PlacetError(ErrorCode.CONFLICT, "What was approved is no longer there.") from error
 
     async def _approvers(self, approved: ev.Approved) -> tuple[Person, ...]:
         tenant = approved.origin.tenant
-        return tuple([await self.callers.person(tenant, approval.by) for approval in approved.approvals])
+        people = (self.callers.person(tenant, approval.by) for approval in approved.approvals)
+        return tuple(await asyncio.gather(*people))
 
     async def _refuse(self, approved: ev.Approved, entry: Entry, error: PlacetError) -> Entry:
         """The tool is gone since: nothing can be run, and nothing was."""

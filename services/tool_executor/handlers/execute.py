@@ -7,6 +7,7 @@ with the directory of now → business rules → allow | deny | proposal → led
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from placet.contracts.approvals import ProposeAction
 from placet.contracts.digests import digest, idempotency_key
@@ -14,6 +15,7 @@ from placet.contracts.envelope import now
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.execution import DecisionNote, ExecuteTool, ProposalNote, ToolReply
 from placet.contracts.policy import BudgetFacts, Influence
+from placet.contracts.proposals import ActionPacket, ProposalView
 from placet.messaging.rpc import Call
 from placet.observability import metrics
 from placet.toolkit import HandOver, ToolContext, ToolResult, ToolSpec
@@ -148,13 +150,7 @@ class ToolCalls:
             ProposeAction(proposal_id=proposal_id, idempotency_key=key, origin=origin, packet=packet)
         )
         await self.records.decided(governed, assessment, "require_approval", proposal_id=proposal_id)
-        note = ProposalNote(
-            proposal_id=proposal_id,
-            tool=view.tool,
-            title=view.title,
-            risk=view.risk,
-            expires_at=view.expires_at.isoformat(),
-        )
+        note = _card(proposal_id, view, view.expires_at)
         return _reply(governed, assessment, None, key=key).model_copy(update={"proposal": note, "digest": view.digest})
 
     async def _asked_before(self, governed: Governed, error: PlacetError) -> ToolReply | None:
@@ -165,19 +161,12 @@ class ToolCalls:
         if proposed is None or proposed.packet.tool != governed.spec.name:
             return None
         packet = proposed.packet
-        note = ProposalNote(
-            proposal_id=proposed.proposal_id,
-            tool=packet.tool,
-            title=packet.title,
-            risk=packet.risk,
-            expires_at=proposed.expires_at.isoformat(),
-        )
         return ToolReply(
             call_id=governed.command.call_id,
             tool=packet.tool,
             status="waiting_for_human",
             decision=DecisionNote(effect="require_approval", risk=packet.risk, policy_revision=packet.policy_revision),
-            proposal=note,
+            proposal=_card(proposed.proposal_id, packet, proposed.expires_at),
             stripped=governed.stripped.removed,
             idempotency_key=proposed.idempotency_key,
             digest=packet.digest,
@@ -204,6 +193,17 @@ class ToolCalls:
         if run_id is None:
             return None
         return self.limits.after(await self.counters.take_call(caller.grant.tenant, run_id))
+
+
+def _card(proposal_id: str, shown: ProposalView | ActionPacket, expires_at: datetime) -> ProposalNote:
+    """What a waiting card may carry."""
+    return ProposalNote(
+        proposal_id=proposal_id,
+        tool=shown.tool,
+        title=shown.title,
+        risk=shown.risk,
+        expires_at=expires_at.isoformat(),
+    )
 
 
 def _key(governed: Governed, assessment: Assessment, *, occasion: str) -> str:
