@@ -24,7 +24,8 @@ from placet.observability.context import bound
 
 log = logs.get(__name__)
 
-_BACKOFF_S = (0.2, 0.5, 1, 2, 5, 10, 30, 60)
+# Short at the top: deliveries that only asked for patience (a lease still held by a dead worker) count as attempts, too.
+_BACKOFF_S = (0.2, 0.5, 1, 2, 4, 8)
 
 
 @dataclass(frozen=True, slots=True)
