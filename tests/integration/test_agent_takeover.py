@@ -13,8 +13,9 @@ import pytest
 
 from placet.contracts.execution import ExecuteTool, ToolReply
 from placet.messaging.kv import KeyValue
+from placet.observability.context import new_id
 from placet.testkit.waiting import until
-from services.agent.adapters.leases import KvLeases, LeaseTimes
+from services.agent.adapters.leases import KvLease, KvLeases, LeaseTimes
 from services.agent.adapters.run_log import StreamRunLogs
 from services.agent.domain.limits import Limits
 from services.agent.domain.run import Run
@@ -94,6 +95,53 @@ async def test_worker_killed_in_the_middle_of_a_call_is_replaced_without_gap_or_
     epochs = [event.envelope.data["epoch"] for event in await alone.events(run_id)]
     assert epochs == sorted(epochs)
     assert epochs[0] < epochs[-1]
+
+
+def dying_before_writes(monkeypatch: pytest.MonkeyPatch, points: dict[str, int]) -> None:
+    """Every run of `points` loses its lease at the n-th look at it, once: as if its worker died before that write."""
+    check = KvLease.check
+
+    def counted(lease: KvLease) -> None:
+        run_id = lease.key.split(".")[1]
+        left = points.get(run_id)
+        if left is not None:
+            points[run_id] = left - 1
+            if left == 0:
+                raise LeaseLostError(lease.key)
+        check(lease)
+
+    monkeypatch.setattr(KvLease, "check", counted)
+
+
+@pytest.mark.spec("U2")
+@pytest.mark.timeout(180)
+async def test_run_whose_worker_dies_before_any_one_write_to_the_database_still_ends_once(
+    agent_rig: AgentRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points: dict[str, int] = {}
+    dying_before_writes(monkeypatch, points)
+    never = 10_000
+    whole = new_id("run")
+    points[whole] = never
+    await agent_rig.ask(REFUND, run_id=whole)
+    await agent_rig.reach(whole, "run-waiting-for-human")
+    await agent_rig.complete(whole)
+    await agent_rig.finished(whole)
+    writes = never - points[whole]
+    assert writes > 10
+    runs = [new_id("run") for _ in range(writes)]
+    points.update({run_id: at for at, run_id in enumerate(runs)})
+
+    async def through(run_id: str) -> None:
+        await agent_rig.ask(REFUND, run_id=run_id)
+        await agent_rig.reach(run_id, "run-waiting-for-human", timeout_s=60)
+        await agent_rig.complete(run_id)
+        assert (await agent_rig.finished(run_id, timeout_s=60))["finish_reason"] == "success"
+        await gapless(agent_rig, run_id)
+        assert len({call.call_id for call in agent_rig.executor.of(run_id)}) == 1
+
+    await asyncio.gather(*(through(run_id) for run_id in runs))
+    assert max(points[run_id] for run_id in runs) < 0, "a point was never reached"
 
 
 @pytest.mark.spec("U2", "A10")

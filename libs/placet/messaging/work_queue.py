@@ -24,7 +24,7 @@ from placet.observability.context import bound
 
 log = logs.get(__name__)
 
-# Short at the top: deliveries that only asked for patience (a lease still held by a dead worker) count as attempts, too.
+# Short at the top: deliveries that only asked for patience (a dead worker still holds the lease) are attempts, too.
 _BACKOFF_S = (0.2, 0.5, 1, 2, 4, 8)
 
 

@@ -74,7 +74,7 @@ class KvLease:
     ) -> None:
         self.epoch = revision
         self._bucket = bucket
-        self._key = key
+        self.key = key
         self._value = value
         self._revision = revision
         self._times = times
@@ -90,7 +90,7 @@ class KvLease:
         """By this process's own clock: a process that was stopped for a while notices it here, before it writes."""
         if self._lost.is_set() or time.monotonic() > self._good_until:
             self._lost.set()
-            raise LeaseLostError(self._key)
+            raise LeaseLostError(self.key)
 
     async def wait_lost(self) -> None:
         await self._lost.wait()
@@ -106,9 +106,9 @@ class KvLease:
         if self._lost.is_set():
             return
         try:
-            await self._bucket.update(self._key, _FREE, self._revision, ttl_s=1)
+            await self._bucket.update(self.key, _FREE, self._revision, ttl_s=1)
         except (KeyConflictError, PlacetError) as error:
-            log.info("a lease ends by itself", key=self._key, error=type(error).__name__)
+            log.info("a lease ends by itself", key=self.key, error=type(error).__name__)
 
     async def _renew_for_ever(self) -> None:
         pause_s = self._times.renew_s
@@ -119,7 +119,7 @@ class KvLease:
     async def _renewed(self) -> bool:
         asked_at = time.monotonic()
         try:
-            self._revision = await self._bucket.update(self._key, self._value, self._revision, ttl_s=self._times.ttl_s)
+            self._revision = await self._bucket.update(self.key, self._value, self._revision, ttl_s=self._times.ttl_s)
         except KeyConflictError:
             if not await self._still_mine():
                 self._lost.set()
@@ -134,7 +134,7 @@ class KvLease:
     async def _still_mine(self) -> bool:
         """A renewal whose acknowledgement was lost has moved the revision: then the value is still ours."""
         try:
-            entry = await self._bucket.get(self._key)
+            entry = await self._bucket.get(self.key)
         except PlacetError:
             return time.monotonic() <= self._good_until
         if entry is None or entry.value != self._value:

@@ -73,13 +73,15 @@ class GraphDrive:
     async def _go_on(self) -> None:
         snapshot = await self._graph.aget_state(self._config)
         self._context.usage = dict(snapshot.values.get("usage") or {})
-        if not snapshot.values and not snapshot.next:
-            if self._completed is not None:
-                raise NotParkedError(self._context.run.run_id)
+        begun = snapshot.metadata is not None
+        if not begun and self._completed is not None:
+            raise NotParkedError(self._context.run.run_id)
+        if not begun:
             await self._invoke({"usage": {}})
         elif self._completed is not None:
             await self._resume(snapshot, self._completed)
-        elif snapshot.next and not snapshot.interrupts:
+        elif not snapshot.interrupts:
+            # Not asked of `next`: it is empty, too, where a worker died between a step's last write and its checkpoint.
             await self._invoke(None)
 
     def drain(self) -> None:
