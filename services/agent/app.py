@@ -20,6 +20,7 @@ from placet.observability.health import HealthServer
 from placet.observability.lifecycle import run, run_until_stopped
 from services.agent.adapters.checkpoints.saver import Checkpoints
 from services.agent.adapters.control import KvRunControl
+from services.agent.adapters.costs import KvTenantCosts
 from services.agent.adapters.graph.build import Services
 from services.agent.adapters.graph.build import build as build_graph
 from services.agent.adapters.graph.engine import GraphEngine
@@ -69,18 +70,20 @@ async def build(settings: Settings) -> Agent:
     bus = await Bus.connect(
         BusSettings(settings.nats_url, OWNER, read_seed(settings.nats_seed, settings.nats_seed_file))
     )
-    checkpoints = Checkpoints(settings.database_url, settings.agent_database_pool)
+    checkpoints = Checkpoints(settings.database_url, settings.agent_database_pool, settings.agent_checkpoint_key_file)
     limits = _limits(settings)
     rpc_client = RpcClient(bus)
     trail = AuditTrail(AuditWriter(bus), OWNER)
     run_logs = StreamRunLogs(bus, limits)
-    control = KvRunControl(KeyValue(bus, "RUN_CONTROL"))
+    control_bucket = KeyValue(bus, "RUN_CONTROL")
+    control = KvRunControl(control_bucket)
     summaries = MemorySummaries(rpc_client)
-    ending = RunEnding(trail, summaries)
     model, model_name = choose_model(settings)
+    ending = RunEnding(trail, summaries, model)
     logs.get(__name__).info("model chosen", model=model_name)
 
-    graph = build_graph(Services(ExecutorDoor(rpc_client), model, summaries, ending, trail))
+    costs = KvTenantCosts(control_bucket)
+    graph = build_graph(Services(ExecutorDoor(rpc_client), model, summaries, ending, trail, costs))
     times = LeaseTimes(settings.agent_lease_ttl_s, settings.agent_lease_renew_s)
     driver = Driver(
         leases=KvLeases(KeyValue(bus, "LEASES"), new_id(OWNER), times),
@@ -104,6 +107,8 @@ def _limits(settings: Settings) -> Limits:
         tokens=settings.agent_max_tokens,
         wall_s=settings.agent_max_wall_s,
         parallel=settings.agent_max_parallel,
+        tenant_cost=settings.agent_tenant_cost_per_day,
+        token_price=settings.agent_token_price,
     )
 
 

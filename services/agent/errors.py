@@ -27,5 +27,9 @@ class UnsafeStateError(TypeError):
     """Something that must not be persisted was about to be written into a checkpoint."""
 
 
+class UnreadableStateError(Exception):
+    """A checkpoint that cannot be decrypted: its key is gone, or somebody has changed it."""
+
+
 class DrainedError(Exception):
     """This worker is stopping: the run goes on elsewhere."""

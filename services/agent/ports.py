@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -116,6 +116,18 @@ class Summaries(Protocol):
     async def save(self, run: Run, summary: str) -> None: ...
 
 
+class TenantCosts(Protocol):
+    """What the runs of a tenant have spent on models today."""
+
+    async def spent(self, tenant: str) -> float:
+        """Raises `PlacetError(dependency_unavailable)`."""
+        ...
+
+    async def add(self, tenant: str, cost: float) -> None:
+        """Never raises: an answer that was paid for is not thrown away because it could not be counted."""
+        ...
+
+
 class Trail(Protocol):
     async def record(self, tenant: str, name: str, *, action: str, outcome: str, **fields: Any) -> None: ...
 
@@ -174,22 +186,47 @@ class Spoken:
     tokens: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """What a model takes a question for; None when it gave no usable answer or is not to be asked."""
+
+    route: Route | None = None
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Condensed:
+    """A shorter wording; empty when there is none."""
+
+    text: str = ""
+    tokens: int = 0
+
+
 class Model(Protocol):
-    """The language model. Both methods raise `ModelUnavailableError`."""
+    """The language model. `plan` and `compose` raise `ModelUnavailableError`; the others never raise."""
+
+    async def route(self, question: str, *, timeout_s: float) -> Guess: ...
+
+    async def condense(self, text: str, *, timeout_s: float) -> Condensed: ...
 
     async def plan(self, prompt: PlanPrompt, *, timeout_s: float) -> Planned: ...
 
-    def compose(self, prompt: ComposePrompt, *, timeout_s: float) -> AsyncIterator[Spoken]: ...
+    def compose(self, prompt: ComposePrompt, *, timeout_s: float) -> AsyncGenerator[Spoken, None]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """How a run is to end. `memorable`: there was something to answer, which the next question may lean on."""
+    """How a run is to end.
+
+    `asked`: the question as it was searched for, where the next one may lean on it; `told`: what was done, or which
+    documents answered. That is all that is remembered of a run.
+    """
 
     finish: RunFinish
     answer: str
     citations: tuple[Citation, ...] = ()
-    memorable: bool = False
+    asked: str | None = None
+    told: str = ""
 
 
 class Ending(Protocol):

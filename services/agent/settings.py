@@ -26,15 +26,19 @@ class Settings(BaseSettings):
     agent_model: str = "gpt-4o-mini"
     agent_api_key: SecretStr = SecretStr("")
     agent_model_timeout_s: float = 60.0
+    agent_model_judges: bool = True
 
     agent_concurrency: int = 32
     agent_database_pool: int = 8
+    agent_checkpoint_key_file: Path | None = None
 
     agent_max_steps: int = 8
     agent_max_tool_calls: int = 12
     agent_max_tokens: int = 60_000
     agent_max_wall_s: float = 120.0
     agent_max_parallel: int = 4
+    agent_token_price: float = 0.0
+    agent_tenant_cost_per_day: float = 0.0
 
     agent_lease_ttl_s: int = 15
     agent_lease_renew_s: float = 5.0

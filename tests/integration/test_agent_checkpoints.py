@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import os
+from pathlib import Path
+
 import psycopg
 import pytest
 
@@ -76,3 +80,27 @@ async def test_checkpoints_and_grant_of_a_completed_run_are_gone(agent_rig: Agen
         return await stored(agent_rig, run_id) == b"" and await control.get(f"{TENANT}.{run_id}") is None
 
     await until(gone)
+
+
+@pytest.mark.spec("U2", "U4")
+async def test_checkpoints_under_a_key_hold_no_argument_in_plain_and_the_run_is_resumed_from_them(
+    agent_rig: AgentRig, tmp_path: Path
+) -> None:
+    plain = await agent_rig.parked("Please refund order A1001, 299, PLAIN-REASON")
+    assert b"PLAIN-REASON" in await stored(agent_rig, plain)
+    key_file = tmp_path / "checkpoint.keys"
+    key_file.write_text(base64.b64encode(os.urandom(32)).decode())
+    await agent_rig.stop_agent()
+    await agent_rig.start_agent(agent_checkpoint_key_file=key_file)
+    try:
+        run_id = await agent_rig.parked("Please refund order A1002, 299, SEALED-REASON")
+        rows = await stored(agent_rig, run_id)
+        assert len(rows) > 1000
+        for secret in (b"SEALED-REASON", b"A1002", b"refund_payment", b"299"):
+            assert secret not in rows
+        for waiting in (run_id, plain):  # what was written before there was a key is still read
+            await agent_rig.complete(waiting)
+            assert (await agent_rig.finished(waiting))["finish_reason"] == "success"
+    finally:
+        await agent_rig.stop_agent()
+        await agent_rig.start_agent()

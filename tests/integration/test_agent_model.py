@@ -2,124 +2,32 @@
 
 from __future__ import annotations
 
-import json
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from placet.contracts.tools import Route
 from services.agent.adapters.models.chat import LangChainModel
 from services.agent.adapters.models.choose import choose_model
 from services.agent.errors import ModelUnavailableError
-from services.agent.ports import ComposePrompt, PlanPrompt, ToldCall
+from services.agent.ports import ComposePrompt, Condensed, Guess, PlanPrompt, ToldCall
 from services.agent.settings import Settings
 from tests.integration.agent_fakes import descriptor
-
-
-class Endpoint:
-    """Answers requests by `script`, one entry each, the last one again and again; remembers what was asked."""
-
-    def __init__(self) -> None:
-        self.script: list[str] = ["ok"]
-        self.asked: list[dict[str, Any]] = []
-        endpoint = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_: Any) -> None:
-                return
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                endpoint.asked.append(body)
-                kind = endpoint.script.pop(0) if len(endpoint.script) > 1 else endpoint.script[0]
-                endpoint.answer(self, kind, body)
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_address[1]}/v1"
-
-    def answer(self, request: BaseHTTPRequestHandler, kind: str, body: dict[str, Any]) -> None:
-        if kind == "rate_limit_120":
-            self._json(request, 429, {"error": {"message": "slow down"}}, {"retry-after": "120"})
-        elif kind.isdigit():
-            self._json(request, int(kind), {"error": {"message": "boom"}}, {})
-        elif kind == "hang":
-            time.sleep(2)
-        elif body.get("stream"):
-            self._stream(request, cut=kind == "cut")
-        else:
-            self._json(request, 200, self._completion(kind, body), {})
-
-    def _completion(self, kind: str, body: dict[str, Any]) -> dict[str, Any]:
-        arguments = {"malformed": '{"order_id": 7,,', "length": "{}"}.get(
-            kind, '{"order_id":"A1","amount":5,"reason":"r"}'
-        )
-        call = {"id": "c1", "type": "function", "function": {"name": "refund_payment", "arguments": arguments}}
-        message = (
-            {"role": "assistant", "content": None, "tool_calls": [call]} if body.get("tools") else {"content": "hi"}
-        )
-        finish = "length" if kind == "length" else "tool_calls"
-        return {
-            "id": "1", "object": "chat.completion", "created": 1, "model": "stub",
-            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-            "usage": {"prompt_tokens": 30, "completion_tokens": 12, "total_tokens": 42},
-        }  # fmt: skip
-
-    def _stream(self, request: BaseHTTPRequestHandler, *, cut: bool) -> None:
-        request.send_response(200)
-        request.send_header("content-type", "text/event-stream")
-        request.send_header("connection", "close")
-        request.end_headers()
-        deltas: list[tuple[dict[str, Any], str | None]] = [
-            ({"content": "It is "}, None),
-            ({"content": "650 [1]."}, None),
-        ]
-        for delta, finish in deltas if cut else [*deltas, ({}, "stop")]:
-            self._send(request, {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
-        if cut:
-            return
-        usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
-        self._send(request, {"choices": [], "usage": usage})
-        request.wfile.write(b"data: [DONE]\n\n")
-
-    @staticmethod
-    def _send(request: BaseHTTPRequestHandler, part: dict[str, Any]) -> None:
-        chunk = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "stub", **part}
-        request.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
-        request.wfile.flush()
-
-    @staticmethod
-    def _json(request: BaseHTTPRequestHandler, status: int, body: dict[str, Any], headers: dict[str, str]) -> None:
-        payload = json.dumps(body).encode()
-        request.send_response(status)
-        request.send_header("content-type", "application/json")
-        request.send_header("content-length", str(len(payload)))
-        for name, value in headers.items():
-            request.send_header(name, value)
-        request.end_headers()
-        request.wfile.write(payload)
+from tests.integration.model_endpoint import Endpoint
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Endpoint]:
     endpoint = Endpoint()
     yield endpoint
-    endpoint.server.shutdown()
+    endpoint.close()
 
 
 @pytest.fixture
 def endpoint(server: Endpoint) -> Endpoint:
-    server.script, server.asked = ["ok"], []
+    server.reset()
     return server
 
 
@@ -188,6 +96,8 @@ async def test_real_model_that_fails_for_a_moment_is_asked_again(model: LangChai
         ("400", 1, "http_400"),
         ("401", 1, "http_401"),
         ("500", 3, "http_500"),
+        ("html", 3, "ValueError"),
+        ("no_choices", 3, "TypeError"),
     ],
 )
 async def test_real_model_that_keeps_failing_is_given_up_soon(
@@ -201,8 +111,9 @@ async def test_real_model_that_keeps_failing_is_given_up_soon(
     assert time.monotonic() - started < 10
 
 
-async def test_stream_cut_in_the_middle_is_no_answer(model: LangChainModel, endpoint: Endpoint) -> None:
-    endpoint.script = ["cut"]
+@pytest.mark.parametrize("cut", ["cut", "cut_chunk", "garbage"])
+async def test_stream_cut_in_the_middle_is_no_answer(model: LangChainModel, endpoint: Endpoint, cut: str) -> None:
+    endpoint.script = [cut]
     with pytest.raises(ModelUnavailableError) as raised:
         await spoken(model)
     assert raised.value.reason == "cut_stream"
@@ -227,3 +138,43 @@ async def test_plan_that_was_cut_off_by_its_length_is_not_executed(model: LangCh
     with pytest.raises(ModelUnavailableError) as raised:
         await model.plan(PLAN, timeout_s=5)
     assert raised.value.reason == "length"
+
+
+@pytest.mark.spec("U1", "T2")
+async def test_question_that_no_rule_fits_is_judged_by_the_model_in_structured_output(
+    model: LangChainModel, endpoint: Endpoint
+) -> None:
+    endpoint.reset(lambda body: [("RouteChoice", '{"route": "agentic_rag"}')])
+    guess = await model.route("年假和病假哪个更长", timeout_s=5)
+    assert (guess.route, guess.tokens) == (Route.AGENTIC_RAG, 42)
+    (asked,) = endpoint.asked
+    assert asked["tool_choice"]["function"]["name"] == "RouteChoice"
+    assert "年假和病假哪个更长" in asked["messages"][-1]["content"]
+
+
+@pytest.mark.spec("U1", "T2")
+@pytest.mark.parametrize("arguments", ['{"route": "http"}', '{"route": "refuse"}', "{}", "{,"])
+async def test_route_that_no_question_can_take_is_not_taken_from_a_model(
+    model: LangChainModel, endpoint: Endpoint, arguments: str
+) -> None:
+    endpoint.reset(lambda body: [("RouteChoice", arguments)])
+    assert (await model.route("?", timeout_s=5)).route is None
+
+
+@pytest.mark.spec("U1")
+@pytest.mark.parametrize("script", ["500", "rate_limit_120", "html", "no_choices"])
+async def test_model_that_fails_to_judge_costs_one_request_and_nothing_else(
+    model: LangChainModel, endpoint: Endpoint, script: str
+) -> None:
+    endpoint.script = [script]
+    assert await model.route("?", timeout_s=5) == Guess()
+    assert await model.condense("?", timeout_s=5) == Condensed()
+    assert len(endpoint.asked) == 2
+
+
+@pytest.mark.spec("M1")
+async def test_model_is_shown_only_what_was_asked_when_it_condenses(model: LangChainModel, endpoint: Endpoint) -> None:
+    endpoint.reset(lambda body: " lodging in Shanghai and Beijing ")
+    condensed = await model.condense("上海住宿上限是多少？那北京呢", timeout_s=5)
+    assert condensed.text == "lodging in Shanghai and Beijing"
+    assert [message["role"] for message in endpoint.asked[0]["messages"]] == ["system", "user"]

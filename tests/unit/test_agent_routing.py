@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from placet.contracts.tools import Route
-from services.agent.domain.routing import route_of
+from services.agent.domain.routing import Routing, confirmed, guessed, route_of
 
 QUESTIONS: dict[Route, tuple[str, ...]] = {
     Route.DIRECT: (
@@ -106,3 +106,33 @@ def test_consent_in_a_chat_is_routed_where_no_tool_is(text: str) -> None:
 def test_route_of_any_question_is_never_an_http_entry() -> None:
     chosen = {route_of(question).route for _, question in CASES}
     assert chosen.isdisjoint({Route.HTTP, Route.HTTP_PUBLISH})
+
+
+@pytest.mark.spec("T2", "U1")
+@pytest.mark.parametrize(
+    ("question", "guess", "route"),
+    [
+        ("年假和病假哪个更长", Route.AGENTIC_RAG, Route.AGENTIC_RAG),
+        ("A 的钱能不能退还给客户", Route.BUSINESS_ACTION, Route.BUSINESS_ACTION),
+        # No word of the question names an action: no model makes one of it.
+        ("What is the nightly lodging limit in Shanghai?", Route.BUSINESS_ACTION, Route.FIXED_RAG),
+        ("上海住宿上限是多少？", Route.HTTP, Route.FIXED_RAG),
+        ("上海住宿上限是多少？", Route.HTTP_PUBLISH, Route.FIXED_RAG),
+        ("上海住宿上限是多少？", Route.REFUSE, Route.FIXED_RAG),
+        ("上海住宿上限是多少？", None, Route.FIXED_RAG),
+    ],
+)
+def test_guess_of_a_model_is_taken_only_for_what_the_question_can_mean(
+    question: str, guess: Route | None, route: Route
+) -> None:
+    assert route_of(question).undecided
+    assert guessed(question, guess).route is route
+
+
+@pytest.mark.spec("T2", "T5")
+def test_route_is_taken_only_if_policy_offers_what_it_is_for() -> None:
+    version = Routing(Route.VERSION_TOOL, "version")
+    assert confirmed(version, {"search_knowledge", "read_document_version"}) == version
+    assert confirmed(version, {"search_knowledge"}).route is Route.FIXED_RAG
+    assert confirmed(Routing(Route.BUSINESS_QUERY, "records"), set()).route is Route.FIXED_RAG
+    assert confirmed(Routing(Route.DIRECT, "greeting"), set()).route is Route.DIRECT

@@ -43,7 +43,7 @@ class StreamRunLog:
         self._appender = appender
         self._run = run
         self._record = record
-        self._limits = limits.as_facts()
+        self._limits = limits
         self._epoch = epoch
         self._attempt = attempt
         self._place = Place()
@@ -83,8 +83,8 @@ class StreamRunLog:
             node=self._place.node,
             attempt=self._attempt,
             epoch=self._epoch,
-            budget=Usage.of(self._place.usage).as_budget(),
-            limits=self._limits,
+            budget=Usage.of(self._place.usage).as_budget(self._limits),
+            limits=self._limits.as_facts(),
             started_at=self._record.started_at or now().isoformat(),
         )
 

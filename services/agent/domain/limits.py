@@ -10,22 +10,32 @@ from placet.contracts.execution import Budget
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`steps`: rounds of planning or retrieval. `wall_s`: seconds of driving, waiting for people not counted."""
+    """`steps`: rounds of planning or retrieval. `wall_s`: seconds of driving, waiting for people not counted.
+
+    `tenant_cost`: what all runs of a tenant may spend on models in one day (UTC), 0 for no limit; `token_price`: the
+    cost of a thousand tokens, in the same money.
+    """
 
     steps: int = 8
     tool_calls: int = 12
     tokens: int = 60_000
     wall_s: float = 120.0
     parallel: int = 4
+    tenant_cost: float = 0.0
+    token_price: float = 0.0
+
+    def cost_of(self, tokens: int) -> float:
+        return round(tokens * self.token_price / 1000, 6)
 
     def as_facts(self) -> dict[str, float]:
         """For `GET /api/runs/{id}`."""
-        return {
+        facts = {
             "steps": float(self.steps),
             "tool_calls": float(self.tool_calls),
             "tokens": float(self.tokens),
             "elapsed_s": self.wall_s,
         }
+        return facts | ({"cost": self.tenant_cost} if self.tenant_cost else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +57,9 @@ class Usage:
             active_s=float(found.get("active_s", 0.0)),
         )
 
-    def as_budget(self) -> Budget:
-        return Budget(steps=self.steps, tool_calls=self.tool_calls, tokens=self.tokens)
+    def as_budget(self, limits: Limits) -> Budget:
+        cost = limits.cost_of(self.tokens)
+        return Budget(steps=self.steps, tool_calls=self.tool_calls, tokens=self.tokens, cost=cost)
 
 
 def added(old: dict[str, float] | None, new: dict[str, float] | None) -> dict[str, float]:
@@ -62,7 +73,12 @@ def reached(usage: Usage, limits: Limits) -> str | None:
     checks = (
         ("steps", usage.steps >= limits.steps),
         ("tool_calls", usage.tool_calls >= limits.tool_calls),
-        ("tokens", usage.tokens >= limits.tokens),
-        ("wall_s", usage.active_s >= limits.wall_s),
     )
-    return next((name for name, over in checks if over), None)
+    return next((name for name, over in checks if over), None) or silenced(usage, limits)
+
+
+def silenced(usage: Usage, limits: Limits) -> str | None:
+    """Which limit allows no further word of a model, or None. The last round may still be put into words."""
+    if usage.tokens >= limits.tokens:
+        return "tokens"
+    return "wall_s" if usage.active_s >= limits.wall_s else None

@@ -1,4 +1,8 @@
-"""The conversation's summary: written from question and answer, read only to understand what "that" means (M1)."""
+"""The conversation's summary: what was asked, read only to understand what "that" means (M1).
+
+It holds the person's own words and names of documents, never a sentence of a document or a field of a record: those
+are read anew, and authorized anew, by every question. So nothing here outlives the right to read it (U4).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,6 @@ from services.agent.domain.text import shorten, terms
 
 SUMMARY_CHARS = 500
 _ANSWER_CHARS = 200
-_CITATION = re.compile(r"\s?\[\d+\]")
 _ASKED = re.compile(r"^Q: (.*?)(?: \| A: .*)?$", re.DOTALL)
 
 # Questions that lean on the one before: they open with a pointer back, or say "it" and little else.
@@ -25,11 +28,16 @@ _FEW_TERMS = 3
 _HINT_TERMS_CHARS = 80
 
 
-def summary_of(question: str, answer: str) -> str:
-    """At most 500 characters; citations are left out, because a summary is no source."""
-    told = shorten(_CITATION.sub("", answer), _ANSWER_CHARS)
-    asked = shorten(question, SUMMARY_CHARS - len(told) - len("Q:  | A: "))
+def summary_of(asked: str, told: str) -> str:
+    """At most 500 characters. `told`: what was done, or which documents answered, in the program's own words."""
+    told = shorten(told, _ANSWER_CHARS)
+    asked = shorten(asked, SUMMARY_CHARS - len(told) - len("Q:  | A: "))
     return f"Q: {asked} | A: {told}"
+
+
+def wants_condensing(asked: str) -> bool:
+    """A chain of questions that lean on each other grows: from here on a model may say it shorter."""
+    return len(asked) > _HINT_TERMS_CHARS
 
 
 def resolved(question: str, summary: str | None) -> str:

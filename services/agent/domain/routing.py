@@ -5,7 +5,7 @@ The rules read only what the person wrote. Documents, tool results and the conve
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from placet.contracts.tools import Route
@@ -20,13 +20,56 @@ class Routing:
     route: Route
     rule: str
 
+    @property
+    def undecided(self) -> bool:
+        """No rule fitted: a model may be asked."""
+        return self.rule == _NO_RULE
+
+    @property
+    def needs(self) -> str | None:
+        """The tool without which the route makes no sense."""
+        return _NEEDS.get(self.route)
+
+
+_NO_RULE = "question"
+_NEEDS = {Route.VERSION_TOOL: "read_document_version", Route.BUSINESS_QUERY: "query_business_data"}
+# What a model may make of a question: routes that only look something up. One that may change something needs a word
+# for that change in the question itself, so no model can talk a person into an action they never named.
+GUESSABLE = (
+    Route.DIRECT,
+    Route.FIXED_RAG,
+    Route.SUMMARY,
+    Route.AGENTIC_RAG,
+    Route.VERSION_TOOL,
+    Route.BUSINESS_QUERY,
+    Route.BUSINESS_ACTION,
+)
+
 
 def route_of(question: str) -> Routing:
     """The first rule that fits; a question about nothing in particular is looked up in the documents."""
     for rule, fits, route in _RULES:
         if fits(question):
             return Routing(route, rule)
-    return Routing(Route.FIXED_RAG, "question")
+    return Routing(Route.FIXED_RAG, _NO_RULE)
+
+
+def guessed(question: str, guess: Route | None) -> Routing:
+    """What becomes of a model's guess, where no rule fitted."""
+    if guess not in GUESSABLE or (guess is Route.BUSINESS_ACTION and not _names_action(question)):
+        return Routing(Route.FIXED_RAG, _NO_RULE)
+    return Routing(guess, "model")
+
+
+def confirmed(routing: Routing, offered: Collection[str]) -> Routing:
+    """The route, if policy offers what it is for; else the question is one like any other."""
+    if routing.needs is None or routing.needs in offered:
+        return routing
+    return Routing(Route.FIXED_RAG, "not_offered")
+
+
+def _names_action(question: str) -> bool:
+    return any(about.search(question) for about in signals.ACTIONS.values())
 
 
 def _is_action(question: str) -> bool:

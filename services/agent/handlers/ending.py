@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from placet.observability import logs, metrics
-from services.agent.domain.memory import summary_of
+from services.agent.domain.memory import summary_of, wants_condensing
 from services.agent.domain.run import Run
-from services.agent.ports import Draft, RunLog, Summaries, Trail
+from services.agent.ports import Draft, Model, RunLog, Summaries, Trail
 
 log = logs.get(__name__)
+
+_CONDENSE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,7 @@ class RunEnding:
 
     trail: Trail
     summaries: Summaries
+    model: Model
 
     async def complete(self, run: Run, run_log: RunLog, draft: Draft) -> None:
         """The audit record comes first: a crash in between repeats it, the other order could lose it."""
@@ -40,5 +43,13 @@ class RunEnding:
         await run_log.append("run-completed", data)
         metrics.RUNS.labels(draft.finish.value).inc()
         log.info("run completed", run_id=run.run_id, finish_reason=draft.finish.value)
-        if draft.memorable:
-            await self.summaries.save(run, summary_of(run.question, draft.answer))
+        await self._remember(run, draft)
+
+    async def _remember(self, run: Run, draft: Draft) -> None:
+        """After the answer is out: nobody waits for this, and losing it costs the next question a hint."""
+        if draft.asked is None:
+            return
+        asked = draft.asked
+        if wants_condensing(asked):
+            asked = (await self.model.condense(asked, timeout_s=_CONDENSE_S)).text or asked
+        await self.summaries.save(run, summary_of(asked, draft.told))

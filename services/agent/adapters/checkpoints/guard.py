@@ -14,7 +14,7 @@ from langgraph.types import Interrupt, Send
 from services.agent.errors import UnsafeStateError
 
 _BODY_KEYS = frozenset({"text", "snippet", "content", "body"})
-_MOST_DEPTH = 12
+_MOST_DEPTH = 16
 
 
 class GuardedSerializer(JsonPlusSerializer):

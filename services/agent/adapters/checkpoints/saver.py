@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import psycopg
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.serde.base import SerializerProtocol
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from services.agent.adapters.checkpoints.encryption import encrypted
 from services.agent.adapters.checkpoints.guard import GuardedSerializer
 
 SCHEMA = "checkpoints"
@@ -37,8 +40,8 @@ class _Open(asyncio.Lock):
 class PooledSaver(AsyncPostgresSaver):
     """`check` is called before every write and raises when this worker must not write any more."""
 
-    def __init__(self, pool: Pool, check: Callable[[], None]) -> None:
-        super().__init__(pool, serde=GuardedSerializer())
+    def __init__(self, pool: Pool, check: Callable[[], None], serializer: SerializerProtocol) -> None:
+        super().__init__(pool, serde=serializer)
         self.lock = _Open()
         self._check = check
 
@@ -66,7 +69,8 @@ def _always() -> None:
 class Checkpoints:
     """The pool, and savers on it: one per drive, which costs nothing."""
 
-    def __init__(self, url: str, size: int) -> None:
+    def __init__(self, url: str, size: int, key_file: Path | None = None) -> None:
+        self._serializer = encrypted(GuardedSerializer(), key_file)
         self._pool: Pool = AsyncConnectionPool(
             url,
             connection_class=AsyncConnection[DictRow],
@@ -95,7 +99,7 @@ class Checkpoints:
                 await connection.execute("SELECT pg_advisory_unlock(%s)", (_SETUP_LOCK,))
 
     def saver(self, check: Callable[[], None] = _always) -> PooledSaver:
-        return PooledSaver(self._pool, check)
+        return PooledSaver(self._pool, check, self._serializer)
 
     async def heal(self) -> None:
         """Throw away connections that a restarted server has left dead. Asked for after a failure rather than before

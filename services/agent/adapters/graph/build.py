@@ -14,6 +14,7 @@ from langgraph.types import Send
 
 from placet.contracts.errors import NextHop
 from placet.contracts.tools import Route
+from services.agent.adapters.graph.allowance import Allowance
 from services.agent.adapters.graph.context import DriveContext
 from services.agent.adapters.graph.nodes.compose import Composition
 from services.agent.adapters.graph.nodes.decide import await_decision
@@ -26,7 +27,7 @@ from services.agent.adapters.graph.state import RunState, WaitingState, calls_of
 from services.agent.domain.calls import CallStatus
 from services.agent.domain.outcomes import next_hop
 from services.agent.domain.run import Place
-from services.agent.ports import Ending, Model, Summaries, ToolDoor, Trail
+from services.agent.ports import Ending, Model, Summaries, TenantCosts, ToolDoor, Trail
 
 Graph = CompiledStateGraph[RunState, DriveContext, RunState, RunState]
 
@@ -46,13 +47,15 @@ class Services:
     summaries: Summaries
     ending: Ending
     trail: Trail
+    costs: TenantCosts
 
 
 def build(services: Services) -> Graph:
-    intake, reading = Intake(services.summaries), Reading(services.tools)
-    planning = Planning(services.tools, services.model, intake, reading)
+    reading, allowance = Reading(services.tools), Allowance(services.costs)
+    intake = Intake(services.summaries, services.tools, services.model, allowance)
+    planning = Planning(services.tools, services.model, intake, reading, allowance)
     execution = Execution(services.tools, reading)
-    composition = Composition(services.model, intake, reading)
+    composition = Composition(services.model, intake, reading, allowance)
     finishing = Finishing(composition, services.ending, services.trail)
 
     graph = StateGraph(RunState, context_schema=DriveContext)

@@ -8,16 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from pydantic import BaseModel
 
+from placet.contracts.tools import Route
 from placet.observability import logs
-from services.agent.adapters.models.prompts import compose_messages, openai_tools, plan_messages
+from services.agent.adapters.models.prompts import (
+    compose_messages,
+    condense_messages,
+    openai_tools,
+    plan_messages,
+    route_messages,
+)
 from services.agent.errors import ModelUnavailableError
-from services.agent.ports import ComposePrompt, Planned, PlannedCall, PlanPrompt, Spoken
+from services.agent.ports import ComposePrompt, Condensed, Guess, Planned, PlannedCall, PlanPrompt, Spoken
 
 log = logs.get(__name__)
 
@@ -25,15 +34,54 @@ _ATTEMPTS = 3
 _FIRST_PAUSE_S = 0.4
 _LONGEST_PAUSE_S = 5.0
 _COMPLETE = frozenset({"stop", "tool_calls", "function_call"})
+_CUT = "cut_stream"
 _WORTH_REPEATING = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 
 
-class LangChainModel:
-    """Implements `Model`. `failures` are the exceptions by which the client library says that a call failed."""
+class RouteChoice(BaseModel):
+    """What kind of question this is."""
 
-    def __init__(self, chat: BaseChatModel, failures: tuple[type[Exception], ...] = ()) -> None:
+    route: Literal["direct", "fixed_rag", "summary", "agentic_rag", "version_tool", "business_query", "business_action"]
+
+
+class LangChainModel:
+    """Implements `Model`.
+
+    `failures` are the exceptions by which the client library says that a call failed. `judges`: it can be asked what
+    a question is and to say something shorter; the offline model thinks in the rules that were asked before it.
+    """
+
+    def __init__(
+        self, chat: BaseChatModel, failures: tuple[type[Exception], ...] = (), *, judges: bool = False
+    ) -> None:
         self._chat = chat
+        self._judges = judges
         self._failures: tuple[type[Exception], ...] = (*failures, OSError, TimeoutError)
+
+    async def route(self, question: str, *, timeout_s: float) -> Guess:
+        """One attempt, in structured output: without an answer the rules' own default is as good."""
+        if not self._judges:
+            return Guess()
+        asked = self._chat.with_structured_output(RouteChoice, method="function_calling", include_raw=True)
+        try:
+            async with asyncio.timeout(timeout_s):
+                reply: Any = await asked.ainvoke(route_messages(question))
+        except self._failures as error:
+            log.warning("the model chose no route", error=type(error).__name__)
+            return Guess()
+        choice = reply["parsed"]
+        return Guess(Route(choice.route) if isinstance(choice, RouteChoice) else None, _tokens(reply["raw"]))
+
+    async def condense(self, text: str, *, timeout_s: float) -> Condensed:
+        if not self._judges:
+            return Condensed()
+        try:
+            async with asyncio.timeout(timeout_s):
+                reply = await self._chat.ainvoke(condense_messages(text))
+        except self._failures as error:
+            log.warning("the model condensed nothing", error=type(error).__name__)
+            return Condensed()
+        return Condensed(reply.text.strip(), _tokens(reply))
 
     async def plan(self, prompt: PlanPrompt, *, timeout_s: float) -> Planned:
         messages = plan_messages(prompt)
@@ -49,7 +97,7 @@ class LangChainModel:
                 return _planned(reply)
         raise ModelUnavailableError("no_answer")
 
-    async def compose(self, prompt: ComposePrompt, *, timeout_s: float) -> AsyncIterator[Spoken]:
+    async def compose(self, prompt: ComposePrompt, *, timeout_s: float) -> AsyncGenerator[Spoken, None]:
         messages = compose_messages(prompt)
         deadline = asyncio.get_running_loop().time() + timeout_s
         for attempt in range(1, _ATTEMPTS + 1):
@@ -60,9 +108,14 @@ class LangChainModel:
                         spoken = spoken or bool(piece.text)
                         yield piece
                 return
+            except ModelUnavailableError as error:
+                # The stream ended without its end, or for another reason than that all was said.
+                if spoken or error.reason != _CUT:
+                    raise
+                await _pause_or_give_up(error, attempt, deadline)
             except self._failures as error:
                 if spoken:
-                    raise ModelUnavailableError("cut_stream") from error
+                    raise ModelUnavailableError(_CUT) from error
                 await _pause_or_give_up(error, attempt, deadline)
         raise ModelUnavailableError("no_answer")
 
@@ -73,7 +126,7 @@ class LangChainModel:
             usage = chunk.usage_metadata if isinstance(chunk, AIMessageChunk) else None
             yield Spoken(chunk.text, usage["total_tokens"] if usage else 0)
         if ended not in _COMPLETE:
-            raise ModelUnavailableError(ended or "cut_stream")
+            raise ModelUnavailableError(ended or _CUT)
 
 
 async def _next(pieces: AsyncGenerator[Spoken, None], deadline: float) -> Spoken | None:
@@ -88,8 +141,12 @@ def _planned(reply: AIMessage) -> Planned:
         raise ModelUnavailableError(str(ended))
     calls = [PlannedCall(call["name"], call["args"]) for call in reply.tool_calls]
     calls += [PlannedCall(str(call["name"] or "unnamed"), {}, malformed=True) for call in reply.invalid_tool_calls]
-    tokens = reply.usage_metadata["total_tokens"] if reply.usage_metadata else 0
-    return Planned(tuple(calls), reply.text.strip(), tokens)
+    return Planned(tuple(calls), reply.text.strip(), _tokens(reply))
+
+
+def _tokens(reply: BaseMessage) -> int:
+    usage = reply.usage_metadata if isinstance(reply, AIMessage) else None
+    return usage["total_tokens"] if usage else 0
 
 
 async def _pause_or_give_up(error: Exception, attempt: int, deadline: float) -> None:

@@ -11,7 +11,6 @@ def choose_model(settings: Settings) -> tuple[LangChainModel, str]:
     """The model and its name. The OpenAI client is imported only when it is used: 1.8 s and 90 MB."""
     if not settings.agent_model_base_url:
         return LangChainModel(OfflineChatModel()), NAME
-    import openai
     from langchain_openai import ChatOpenAI
 
     chat = ChatOpenAI(
@@ -24,4 +23,6 @@ def choose_model(settings: Settings) -> tuple[LangChainModel, str]:
         stream_usage=True,
         temperature=0,
     )
-    return LangChainModel(chat, (openai.OpenAIError,)), settings.agent_model
+    # An endpoint can answer anything: not only errors of the protocol, but text that no client can take apart. Whatever
+    # the client makes of it, the model has failed, and the run goes on without it.
+    return LangChainModel(chat, (Exception,), judges=settings.agent_model_judges), settings.agent_model

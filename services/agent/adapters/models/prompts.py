@@ -37,6 +37,27 @@ _COURTESY = (
     "propose actions that people decide on. Claim nothing and promise nothing."
 )
 
+_ROUTE = (
+    "Say what kind of question this is. direct: a greeting or small talk. fixed_rag: one fact out of the company's "
+    "documents. summary: sum up a document. agentic_rag: compare or combine several documents. version_tool: the "
+    "content of one particular version of a document. business_query: look up orders, refunds, shipments, customers or "
+    "tickets. business_action: a refund, a cancellation, a ticket, a note or a request for approval is asked for. In "
+    "doubt: fixed_rag. " + _DATA_RULE
+)
+_CONDENSE = (
+    "Say in one short line, in the same language, what these questions of one conversation are about. Keep names and "
+    "places, leave out figures and claims, answer nothing. " + _DATA_RULE
+)
+
+
+def route_messages(question: str) -> list[BaseMessage]:
+    """The question alone: neither documents nor the conversation's summary have a say in the route."""
+    return [SystemMessage(_ROUTE), HumanMessage(fence.question(question, question))]
+
+
+def condense_messages(text: str) -> list[BaseMessage]:
+    return [SystemMessage(_CONDENSE), HumanMessage(fence.question(text, text))]
+
 
 def plan_messages(prompt: PlanPrompt) -> list[BaseMessage]:
     messages: list[BaseMessage] = [SystemMessage(_PLAN), HumanMessage(fence.question(prompt.question, prompt.query))]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import aclosing
+from dataclasses import dataclass, field
 
 from placet.contracts.execution import Citation
 from placet.contracts.runs import RunFinish
 from placet.contracts.tools import Route
+from services.agent.adapters.graph.allowance import Allowance
 from services.agent.adapters.graph.context import DriveContext
 from services.agent.adapters.graph.deltas import Deltas
 from services.agent.adapters.graph.nodes.intake import Intake
@@ -17,12 +19,14 @@ from services.agent.domain import answers, fence
 from services.agent.domain.calls import Call
 from services.agent.domain.citations import CitationFilter
 from services.agent.domain.evidence import Evidence
-from services.agent.domain.limits import reached
 from services.agent.domain.offline.speaking import answer as extractive_answer
 from services.agent.domain.outcomes import run_finish
 from services.agent.domain.told import told_of_call
 from services.agent.errors import ModelUnavailableError
 from services.agent.ports import ComposePrompt, Draft, Model
+
+# An answer is one message on the bus. A model that finds no end is stopped here.
+_ANSWER_CHARS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +46,21 @@ class Material:
         return "\n".join([fence.evidence(self.pieces), *told] if self.pieces else told)
 
 
+@dataclass(slots=True)
+class Speech:
+    """What was said: the numbers cited, the tokens used, and whether the model had to be stopped."""
+
+    cited: list[int] = field(default_factory=list)
+    tokens: int = 0
+    endless: bool = False
+
+
 class Composition:
-    def __init__(self, model: Model, intake: Intake, reading: Reading) -> None:
+    def __init__(self, model: Model, intake: Intake, reading: Reading, allowance: Allowance) -> None:
         self._model = model
         self._intake = intake
         self._reading = reading
+        self._allowance = allowance
 
     async def compose(self, state: RunState, drive: DriveContext) -> RunState:
         tokens = await self.draft(state, drive)
@@ -58,27 +72,34 @@ class Composition:
         What is streamed and what the draft holds are the same text. It is never part of the state: an answer quotes
         evidence, and the state outlives the right to read it.
         """
+        if not state.get("stop") and await self._allowance.for_a_word(usage_of(state), drive):
+            state = {**state, "stop": "limit_reached"}
         calls, stop = calls_of(state), state.get("stop", "")
         deltas = Deltas(drive.log)
         finish = _finish(calls, stop)
-        material, cited, tokens = Material([], (), []), list[int](), 0
+        material, speech = Material([], (), []), Speech()
         await deltas.line(*_before(calls, stop, drive))
         if state.get("rule") == "consent":
             await deltas.line(answers.consent(drive.run.language))
         elif stop != "refused":
             material = await self._material(state, drive, calls)
-            cited, tokens = await self._speak(state, drive, deltas, material)
+            speech = await self._speak(state, drive, deltas, material)
         if stop == "model_unavailable" and material.empty and finish is RunFinish.SUCCESS:
             finish = RunFinish.FAILED
         if finish is RunFinish.SUCCESS and deltas.empty:
             await deltas.line(answers.nothing_found(drive.run.language))
+        if speech.endless and finish is RunFinish.SUCCESS:
+            finish = RunFinish.LIMIT_REACHED
+        citations = tuple(material.citations[number - 1] for number in speech.cited)
+        memorable = finish is RunFinish.SUCCESS and route_of(state) is not Route.DIRECT
         drive.draft = Draft(
             finish,
             await deltas.close(),
-            tuple(material.citations[number - 1] for number in cited),
-            memorable=finish is RunFinish.SUCCESS and route_of(state) is not Route.DIRECT,
+            citations,
+            asked=await self._intake.query(drive) if memorable else None,
+            told=_remembered(calls, citations, drive),
         )
-        return tokens
+        return speech.tokens
 
     async def _material(self, state: RunState, drive: DriveContext, calls: Sequence[Call]) -> Material:
         await self._reading.restore(drive, calls, route_of(state))
@@ -86,35 +107,44 @@ class Composition:
         records = [call for call in calls if is_record(call) and drive.bodies.get(call.call_id)]
         return Material(pieces, citations, records)
 
-    async def _speak(
-        self, state: RunState, drive: DriveContext, deltas: Deltas, material: Material
-    ) -> tuple[list[int], int]:
-        """Let the model (or, without one, the documents) answer; returns the numbers cited and the tokens used."""
-        language, filter_ = drive.run.language, CitationFilter(len(material.pieces))
+    async def _speak(self, state: RunState, drive: DriveContext, deltas: Deltas, material: Material) -> Speech:
+        """Let the model (or, without one, the documents) answer."""
+        filter_ = CitationFilter(len(material.pieces))
         if drive.said and not material.pieces:
             await deltas.line(filter_.feed(drive.said) + filter_.close())
             if route_of(state) is Route.BUSINESS_ACTION and not any(not call.reads for call in calls_of(state)):
-                await deltas.line(answers.nothing_done(language))
-            return [], 0
-        if material.empty:
-            if route_of(state) is not Route.DIRECT:
-                return [], 0
-        elif state.get("stop") or reached(usage_of(state), drive.limits):
+                await deltas.line(answers.nothing_done(drive.run.language))
+            return Speech()
+        if material.empty and (state.get("stop") or route_of(state) is not Route.DIRECT):
+            return Speech()
+        if state.get("stop"):
             await deltas.line(await self._quoted(drive, material, filter_))
-            return filter_.cited, 0
+            return Speech(filter_.cited)
         await deltas.new_line()
-        tokens = 0
+        return await self._stream(drive, deltas, material, drive.remaining_s(usage_of(state)))
+
+    async def _stream(self, drive: DriveContext, deltas: Deltas, material: Material, timeout_s: float) -> Speech:
+        filter_, speech = CitationFilter(len(material.pieces)), Speech()
         prompt = ComposePrompt(drive.run.question, await self._intake.query(drive), material.fenced(drive))
+        said = 0
         try:
-            async for piece in self._model.compose(prompt, timeout_s=drive.remaining_s(usage_of(state))):
-                tokens += piece.tokens
-                await deltas.add(filter_.feed(piece.text))
+            async with aclosing(self._model.compose(prompt, timeout_s=timeout_s)) as pieces:
+                async for piece in pieces:
+                    said += len(piece.text)
+                    speech.tokens += piece.tokens
+                    await deltas.add(filter_.feed(piece.text))
+                    if said > _ANSWER_CHARS:
+                        speech.endless = True
+                        break
         except ModelUnavailableError:
             filter_ = CitationFilter(len(material.pieces))
-            await deltas.restart(answers.model_away(language), await self._quoted(drive, material, filter_))
+            quoted = await self._quoted(drive, material, filter_)
+            await deltas.restart(answers.model_away(drive.run.language), quoted)
         else:
-            await deltas.add(filter_.close())
-        return filter_.cited, tokens
+            await deltas.add(filter_.close() + ("…" if speech.endless else ""))
+        speech.cited = filter_.cited
+        await self._allowance.charge(drive, speech.tokens)
+        return speech
 
     async def _quoted(self, drive: DriveContext, material: Material, filter_: CitationFilter) -> str:
         """What the material says by itself, when no model may be asked any more."""
@@ -124,6 +154,12 @@ class Composition:
             return ""
         text = extractive_answer(drive.run.question, await self._intake.query(drive), sources, told)
         return filter_.feed(text) + filter_.close()
+
+
+def _remembered(calls: Sequence[Call], citations: Sequence[Citation], drive: DriveContext) -> str:
+    """What was done, and which documents answered: no word of theirs."""
+    documents = dict.fromkeys(citation.document_id for citation in citations)
+    return " ".join([*answers.statements(calls, drive.run.language), *documents])
 
 
 def _finish(calls: Sequence[Call], stop: Stop) -> RunFinish:

@@ -115,7 +115,7 @@ class Execution:
             call,
             route_of(state),
             influence=influence_of(calls),
-            budget=usage.as_budget(),
+            budget=usage.as_budget(drive.limits),
             timeout_s=max(0.1, min(wanted_s, drive.remaining_s(usage))),
         )
 

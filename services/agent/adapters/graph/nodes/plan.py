@@ -8,42 +8,46 @@ from typing import Any
 
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.tools import Route, Sensitivity, ToolDescriptor
+from services.agent.adapters.graph.allowance import Allowance
 from services.agent.adapters.graph.context import DriveContext
 from services.agent.adapters.graph.nodes.intake import Intake
 from services.agent.adapters.graph.reading import Reading
 from services.agent.adapters.graph.state import RunState, calls_of, route_of, usage_of
 from services.agent.domain.calls import Call, CallStatus, call_id, earlier_twin
 from services.agent.domain.evidence import SEARCH
-from services.agent.domain.limits import reached
+from services.agent.domain.wanted import problem_of, tool_name
 from services.agent.errors import ModelUnavailableError
 from services.agent.ports import Model, Planned, PlanPrompt, ToolDoor
 
 _FIXED_K, _SUMMARY_K = 6, 12
+_LOOK_UP = frozenset({Route.AGENTIC_RAG, Route.VERSION_TOOL})
 # A tool whose call ended like this is not offered again in the same run: people are not asked twice.
 _CLOSED = frozenset({CallStatus.REJECTED, CallStatus.EXPIRED, CallStatus.CANCELLED, CallStatus.DENIED})
 
 
 class Planning:
-    def __init__(self, tools: ToolDoor, model: Model, intake: Intake, reading: Reading) -> None:
+    def __init__(self, tools: ToolDoor, model: Model, intake: Intake, reading: Reading, allowance: Allowance) -> None:
         self._tools = tools
+        self._allowance = allowance
         self._model = model
         self._intake = intake
         self._reading = reading
 
     async def retrieve(self, state: RunState, drive: DriveContext) -> RunState:
         """One search, without a model."""
-        if reached(usage_of(state), drive.limits):
+        if await self._allowance.for_a_round(usage_of(state), drive):
             return {"stop": "limit_reached"}
         await self._offer(drive, route_of(state))
         k = _SUMMARY_K if route_of(state) is Route.SUMMARY else _FIXED_K
-        planned = self._call(
-            drive, step=1, index=0, tool=SEARCH, args={"query": await self._intake.query(drive), "k": k}
-        )
-        return {"calls": [planned.as_json()], "usage": {"steps": 1}}
+        return {"calls": [(await self._search(drive, 1, k)).as_json()], "usage": {"steps": 1}}
+
+    async def _search(self, drive: DriveContext, step: int, k: int) -> Call:
+        args = {"query": await self._intake.query(drive), "k": k}
+        return self._call(drive, step=step, index=0, tool=SEARCH, args=args)
 
     async def plan(self, state: RunState, drive: DriveContext) -> RunState:
         usage, calls = usage_of(state), calls_of(state)
-        if reached(usage, drive.limits):
+        if await self._allowance.for_a_round(usage, drive):
             return {"stop": "limit_reached"}
         await self._offer(drive, route_of(state))
         offered = self._still_offered(drive, calls)
@@ -57,8 +61,19 @@ class Planning:
         try:
             planned = await self._model.plan(prompt, timeout_s=drive.remaining_s(usage))
         except ModelUnavailableError:
-            return {"stop": "model_unavailable", "usage": {"steps": 1}}
-        return self._planned(drive, usage.steps + 1, calls, planned)
+            return await self._degraded(state, drive, calls)
+        await self._allowance.charge(drive, planned.tokens)
+        left = max(0, drive.limits.tool_calls - usage.tool_calls)
+        # One too many is kept: it says that there was a limit. A reply of a thousand calls fills no checkpoint.
+        return self._planned(drive, usage.steps + 1, calls, replace(planned, calls=planned.calls[: left + 1]))
+
+    async def _degraded(self, state: RunState, drive: DriveContext, calls: Sequence[Call]) -> RunState:
+        """Without a model: what a plain search finds, on routes that only look things up."""
+        update: RunState = {"stop": "model_unavailable", "usage": {"steps": 1}}
+        if calls or route_of(state) not in _LOOK_UP or drive.tool(SEARCH) is None:
+            return update
+        search = await self._search(drive, usage_of(state).steps + 1, _FIXED_K)
+        return {**update, "calls": [search.as_json()]}
 
     async def _offer(self, drive: DriveContext, route: Route) -> None:
         """Learn which tools this run may see. None when it cannot be asked: then nothing can be called either."""
@@ -82,15 +97,14 @@ class Planning:
             return {"usage": used}
         fresh: list[Call] = []
         for index, wanted in enumerate(planned.calls):
-            call = self._call(drive, step=step, index=index, tool=wanted.tool, args=wanted.args)
-            if wanted.malformed:
-                call = replace(
-                    call,
-                    status=CallStatus.ERROR,
-                    code=ErrorCode.INVALID_ARGUMENTS.value,
-                    note="The arguments were not a JSON object.",
-                )
-            elif twin := earlier_twin([*calls, *fresh], wanted.tool, wanted.args):
+            problem = problem_of(None if wanted.malformed else wanted.args)
+            tool, args = tool_name(wanted.tool), {} if problem else wanted.args
+            call = self._call(drive, step=step, index=index, tool=tool, args=args)
+            if problem:
+                # Told to the model as its own mistake; it never leaves this process.
+                invalid = ErrorCode.INVALID_ARGUMENTS.value
+                call = replace(call, status=CallStatus.ERROR, code=invalid, note=problem)
+            elif twin := earlier_twin([*calls, *fresh], tool, args):
                 call = replace(call, status=twin.status, code=twin.code, repeats=twin.call_id)
             fresh.append(call)
         return {"calls": [call.as_json() for call in fresh], "usage": used}
