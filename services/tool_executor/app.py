@@ -23,7 +23,7 @@ from placet.messaging.kv import KeyValue
 from placet.messaging.objects import ObjectStore
 from placet.messaging.reading import EventReader
 from placet.messaging.rpc import Handler, RpcClient, RpcServer
-from placet.messaging.work_queue import WorkQueue
+from placet.messaging.work_queue import JobHandler, WorkQueue
 from placet.observability import logs
 from placet.observability.health import HealthServer
 from placet.observability.lifecycle import run, run_until_stopped
@@ -47,12 +47,14 @@ from services.tool_executor.handlers.effects import EffectRunner
 from services.tool_executor.handlers.execute import ToolCalls
 from services.tool_executor.handlers.identity import Callers
 from services.tool_executor.handlers.offer import Offer
+from services.tool_executor.handlers.open_effects import OpenEffects
 from services.tool_executor.handlers.people import People
 from services.tool_executor.handlers.records import CallRecords
 from services.tool_executor.handlers.settle import Settlements
 from services.tool_executor.settings import Settings
 
-_APPROVED = next(durable for durable in DURABLES if durable.name == "tool-executor__approved-v1")
+_DURABLES = {durable.name: durable for durable in DURABLES}
+_OPEN_CONCURRENCY = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +67,20 @@ class ToolExecutor:
     registry: ToolRegistry
     environment: PackEnvironment
     rpc: RpcServer
-    queue: WorkQueue
+    queues: tuple[WorkQueue, ...]
     health: HealthServer
 
     async def start(self) -> None:
         await self.registry.open(self.environment)
         await self.rpc.start()
-        await self.queue.start()
+        for queue in self.queues:
+            await queue.start()
         await self.health.start()
 
     async def stop(self) -> None:
         await self.rpc.stop()
-        await self.queue.stop()
+        for queue in self.queues:
+            await queue.stop()
         await self.health.stop()
         await self.registry.close()
         await self.policy.close()
@@ -95,9 +99,10 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
     audit = AuditTrail(AuditWriter(bus), OWNER)
 
     signing_key = keys.read(settings.effect_signing_key_file)
+    own = EventVerifier([signing_key])
     ledger = StreamLedger(
         Appender(bus, OWNER, "EFFECTS", EventSigner(signing_key)),
-        EventReader(bus, "EFFECTS", EventVerifier([signing_key])),
+        EventReader(bus, "EFFECTS", own),
         audit,
     )
     directory = KvDirectory(KeyValue(bus, "DIRECTORY"))
@@ -125,6 +130,15 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
     people = People(callers, directory, audit)
     settlements = Settlements(callers, ledger, audit)
     commits = Commits(callers, registry, assessor, effects, ledger, audit)
+    open_effects = OpenEffects(
+        callers,
+        registry,
+        effects,
+        ledger,
+        audit,
+        longest_wait_s=settings.tool_executor_lookup_interval_s,
+        abandoned_after_s=settings.tool_executor_abandoned_after_s,
+    )
 
     routes: Mapping[str, Handler] = {
         "execute-tool": calls.on_execute,
@@ -146,7 +160,11 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
         registry=registry,
         environment=PackEnvironment(settings.database_url, originals, _scope_of(policy), settings.pack_settings),
         rpc=RpcServer(bus, OWNER, routes, concurrency=settings.tool_executor_concurrency),
-        queue=_queue(bus, commits, audit, settings, approvals),
+        queues=(
+            _queue(bus, audit, approvals, "approved", commits.on_approved, settings.tool_executor_effect_concurrency),
+            _queue(bus, audit, own, "claimed", open_effects.on_claimed, _OPEN_CONCURRENCY),
+            _queue(bus, audit, own, "unknown", open_effects.on_unknown, _OPEN_CONCURRENCY),
+        ),
         health=HealthServer(settings.health_port, checks),
     )
 
@@ -166,15 +184,11 @@ def _scope_of(policy: PolicyDecisionPoint) -> ScopeResolver:
     return scope
 
 
-def _queue(bus: Bus, commits: Commits, audit: AuditTrail, settings: Settings, verifier: EventVerifier) -> WorkQueue:
-    return WorkQueue(
-        bus,
-        _APPROVED,
-        commits.on_approved,
-        concurrency=settings.tool_executor_effect_concurrency,
-        verifier=verifier,
-        alarm=audit.bad_message,
-    )
+def _queue(
+    bus: Bus, audit: AuditTrail, verifier: EventVerifier, event: str, handler: JobHandler, concurrency: int
+) -> WorkQueue:
+    durable = _DURABLES[f"tool-executor__{event}-v1"]
+    return WorkQueue(bus, durable, handler, concurrency=concurrency, verifier=verifier, alarm=audit.bad_message)
 
 
 async def serve(settings: Settings) -> None:

@@ -27,6 +27,10 @@ class Settings(BaseSettings):
     effect_signing_key_file: Path
     tool_executor_concurrency: int = 128
     tool_executor_effect_concurrency: int = 32
+    # Seconds: how far apart the lookups of an effect whose outcome is unknown get, and how long after its claim a
+    # call whose worker died is looked into.
+    tool_executor_lookup_interval_s: float = 60
+    tool_executor_abandoned_after_s: float = 30
     # Limits of one run; policy compares.
     tool_executor_run_tool_calls: int = 12
     tool_executor_run_spend: float = 5000

@@ -222,11 +222,13 @@ class GovernanceRig:
     async def audit(self, **filters: Any) -> AuditPage:
         return await self._ask("query-audit", QueryAudit(grant=self.grant("auditor"), **filters), AuditPage)
 
-    async def settle(self, person: str, key: str, outcome: str) -> EffectState:
-        command = SettleEffect(grant=self.grant(person), key=key, outcome=outcome, note="checked by hand")  # type: ignore[arg-type]
-        return await RpcClient(self._gateway).call(
-            "tool-executor", "settle-effect", command, EffectState, tenant="acme"
-        )
+    async def settle(self, person: str, key: str, outcome: str, *, tenant: str = "acme") -> EffectState:
+        grant = self.grant(person, tenant=tenant)
+        command = SettleEffect(grant=grant, key=key, outcome=outcome, note="checked by hand")  # type: ignore[arg-type]
+        with bound(RequestContext(new_id("req"), tenant, person)):
+            return await RpcClient(self._gateway).call(
+                "tool-executor", "settle-effect", command, EffectState, tenant=tenant
+            )
 
     def effects_reader(self) -> EventReader:
         return EventReader(self.executor.bus, "EFFECTS")

@@ -217,7 +217,43 @@ async def test_outcome_that_nobody_can_look_up_blocks_the_key_until_it_is_settle
     assert denied.value.code is ErrorCode.PERMISSION_DENIED
     with pytest.raises(PlacetError) as twice:
         await governance.settle("erin", key, "not_executed")
-    assert twice.value.code is ErrorCode.CONFLICT
+    assert twice.value.code is ErrorCode.ALREADY_DECIDED
+    [record] = [entry.record for entry in (await governance.audit(type="effect-finished", actor="dave")).items]
+    assert (record.outcome, record.idempotency_key, record.note) == ("executed", key, "checked by hand")
+    answered = await governance.execute("alice", "odd_blind_write", {"mode": "lost"}, call_id=call_id)
+    assert (answered.repeated, OddPack.effects[key]) == (True, 1)
+
+
+@pytest.mark.spec("G8", "G12", "I3")
+async def test_settling_what_cannot_be_settled_is_refused_and_tells_nothing(governance: GovernanceRig) -> None:
+    done = await governance.execute("alice", "odd_write", {"mode": "ok"})
+
+    async def settling(person: str, key: str, tenant: str = "acme") -> tuple[ErrorCode, str]:
+        with pytest.raises(PlacetError) as caught:
+            await governance.settle(person, key, "executed", tenant=tenant)
+        return caught.value.code, caught.value.message
+
+    key = str(done.idempotency_key)
+    assert (await settling("dave", key))[0] is ErrorCode.CONFLICT
+    absent = await settling("dave", "eff-" + "0" * 40)
+    assert absent[0] is ErrorCode.NOT_FOUND
+    assert await settling("dave", "no/such key.*") == absent
+    refusals = {await settling(who, which) for who in ("alice", "mike", "auditor") for which in (key, "eff-none")}
+    assert {code for code, _ in refusals} == {ErrorCode.PERMISSION_DENIED}
+    assert len(refusals) == 1
+
+
+@pytest.mark.spec("G8", "G12")
+async def test_effect_settled_as_not_executed_answers_its_repetition_with_a_known_code(
+    governance: GovernanceRig,
+) -> None:
+    call_id = new_id("call")
+    call = ("alice", "odd_blind_write", {"mode": "lost"})
+    assert (await refused(governance, *call, call_id=call_id)).code is ErrorCode.OUTCOME_UNKNOWN
+    key = await _unknown_key(governance, call_id)
+    assert (await governance.settle("erin", key, "not_executed")).state == "failed"
+    assert (await refused(governance, *call, call_id=call_id)).code is ErrorCode.DEPENDENCY_UNAVAILABLE
+    assert OddPack.effects[key] == 1
 
 
 async def _unknown_key(governance: GovernanceRig, call_id: str) -> str:

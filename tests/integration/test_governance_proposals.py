@@ -193,7 +193,10 @@ async def test_resource_that_moved_between_decision_and_commit_supersedes(govern
     await governance.approve("dave", second)
     view = await ended(governance, second)
     assert view.finish_reason is FinishReason.SUPERSEDED
-    assert "resource" in (view.outcome or {})["diff"]
+    outcome = view.outcome or {}
+    before, now = (float(outcome["diff"]["resource.refundable"][when]) for when in ("signed", "now"))
+    assert before - now == 1
+    assert f"refundable: {before:.2f} → {now:.2f}" in outcome["message"]
     assert [item["amount"] for item in await refunds(governance, "A1005")] == [1]
 
 

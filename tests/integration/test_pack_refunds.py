@@ -206,7 +206,9 @@ async def test_refund_version_moved_is_a_conflict_and_writes_nothing(world: Pack
     with pytest.raises(PlacetError) as caught:
         await world.run(ALICE, REFUND, world.key(), signed, **args)
     assert caught.value.code is ErrorCode.CONFLICT
-    assert caught.value.details == {"expected": "1", "found": "2"}
+    order = f"order/{args['order_id']}"
+    moved = {"signed": f"{order}@1", "now": f"{order}@2"}
+    assert caught.value.details == {"diff": {"resource": moved}}
     assert await refunded(world, args["order_id"]) == 0
 
 

@@ -15,9 +15,9 @@ from placet.contracts.proposals import ResourceRef
 from placet.contracts.tools import IDENTITY_FIELDS
 from placet.testkit.builders import packet
 from services.tool_executor.domain.arguments import strip_identity
-from services.tool_executor.domain.ledger import Entry, State, advance, fold
+from services.tool_executor.domain.ledger import NOT_EXECUTED, Entry, State, advance, fold
 from services.tool_executor.domain.masking import MASK, masked
-from services.tool_executor.domain.packet import drift
+from services.tool_executor.domain.packet import described, drift, gone
 
 COMMON: dict[str, Any] = {
     "key": "eff-1",
@@ -62,6 +62,26 @@ def test_drift_names_what_moved_since_signing() -> None:
         "resource": {"signed": "order/A1001@1", "now": "order/A1001@2"},
         "policy_revision": {"signed": signed.policy_revision, "now": "sha256:p2"},
     }
+
+
+@pytest.mark.spec("B1")
+def test_drift_of_a_resource_names_the_facts_a_person_knows() -> None:
+    """Not "version 3 is now version 4", but what that means: of 299 only 100 can still be refunded."""
+    facts = {"refundable": "299.00", "state": "delivered", "served_by": ["alice"]}
+    signed = packet(facts=facts)
+    moved = packet(facts=facts | {"refundable": "100.00"}, resource=ResourceRef(type="order", id="A1001", version="2"))
+    diff = drift(signed, moved)
+    assert diff["resource.refundable"] == {"signed": "299.00", "now": "100.00"}
+    assert set(diff) == {"resource", "resource.refundable"}
+    assert described(diff) == "What was approved is not what is there now: refundable: 299.00 → 100.00."
+    assert gone(signed) == {"resource": {"signed": "order/A1001@1", "now": "none"}}
+
+
+@pytest.mark.spec("G8")
+def test_what_turned_out_not_to_have_happened_is_answered_with_a_code_of_the_closed_set() -> None:
+    with pytest.raises(PlacetError) as caught:
+        fold([(1, CLAIMED), (2, UNKNOWN), (3, ev.Failed(**COMMON, code=NOT_EXECUTED, message="no"))]).answer()
+    assert caught.value.code is ErrorCode.DEPENDENCY_UNAVAILABLE
 
 
 @pytest.mark.spec("G3")

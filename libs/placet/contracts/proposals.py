@@ -88,7 +88,8 @@ class Acknowledgements(BaseModel):
 class ActionPacket(_Value):
     """A fully assessed action: everything about it that does not depend on who decides.
 
-    `digest` covers arguments, resource version, tool schema hash and policy revision (world-bound).
+    `digest` covers arguments, resource version, tool schema hash and policy revision (world-bound). `facts` are the
+    resource's at that version: what a later difference is explained with.
     """
 
     tool: str
@@ -108,6 +109,7 @@ class ActionPacket(_Value):
     policy_revision: str
     obligations: Obligations
     challenge: Challenge | None
+    facts: dict[str, Any] = Field(default_factory=dict)
 
 
 class Origin(_Value):

@@ -77,6 +77,23 @@ DURABLES: tuple[Durable, ...] = (
         ("placet.*.approval.evt.approved.v1.*", "placet.*.approval.evt.edited.v1.*"),
         "tool-executor",
     ),
+    # Open effects: an unacknowledged job is the durable timer after which the tool is asked again what became of it.
+    Durable(
+        "tool-executor__claimed-v1",
+        "EFFECTS",
+        ("placet.*.tool-executor.evt.claimed.v1.*",),
+        "tool-executor",
+        ack_wait_s=30.0,
+        max_ack_pending=20_000,
+    ),
+    Durable(
+        "tool-executor__unknown-v1",
+        "EFFECTS",
+        ("placet.*.tool-executor.evt.unknown.v1.*",),
+        "tool-executor",
+        ack_wait_s=30.0,
+        max_ack_pending=20_000,
+    ),
     Durable(
         "approval__effect-finished-v1",
         "EFFECTS",

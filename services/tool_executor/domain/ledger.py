@@ -26,7 +26,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key's state. `last_seq` is the predecessor that the next append must name."""
+    """One key's state. `last_seq` is the predecessor that the next append must name; `claim` is what was to be done."""
 
     state: State = State.NOT_EXECUTED
     last_seq: int = 0
@@ -34,20 +34,38 @@ class Entry:
     result: dict[str, Any] | None = None
     code: str | None = None
     message: str = ""
+    claim: ev.Claimed | None = None
+
+    @property
+    def settled_by(self) -> str | None:
+        """The person who said how it ended, where nothing else could."""
+        return getattr(self.effect, "settled_by", None)
 
     @property
     def ended(self) -> bool:
-        return self.state in (State.VERIFIED, State.VERIFICATION_FAILED, State.FAILED)
+        """Nothing more will happen. What a person has settled is not read back: there is nothing to compare it with."""
+        ends = (State.VERIFIED, State.VERIFICATION_FAILED, State.FAILED)
+        return self.state in ends or (self.state is State.EXECUTED and self.settled_by is not None)
 
     def answer(self) -> dict[str, Any]:
         """The first result, for whoever asks again. Raises the first failure, or `outcome_unknown`."""
         if self.state in (State.EXECUTED, State.VERIFIED):
             return self.result or {}
         if self.state is State.FAILED:
-            raise PlacetError(ErrorCode(self.code or ErrorCode.INTERNAL), self.message)
+            raise PlacetError(_error_code(self.code), self.message)
         if self.state is State.VERIFICATION_FAILED:
             raise PlacetError(ErrorCode.CONFLICT, "It was executed, but reading it back shows something else.")
         raise PlacetError(ErrorCode.OUTCOME_UNKNOWN, "It is not known whether this took effect.")
+
+
+NOT_EXECUTED = "not_executed"  # the code of a failure that was found out later: by a lookup or by a person
+
+
+def _error_code(code: str | None) -> ErrorCode:
+    """How a failure answers who asks again. What turned out not to have happened may be asked for anew."""
+    if code == NOT_EXECUTED:
+        return ErrorCode.DEPENDENCY_UNAVAILABLE
+    return ErrorCode(code or ErrorCode.INTERNAL)
 
 
 _STATES: dict[type[Event], State] = {
@@ -74,4 +92,7 @@ def advance(entry: Entry, seq: int, event: Event) -> Entry:
         return replace(entry, last_seq=seq)
     result = getattr(event, "result", entry.result)
     code, message = getattr(event, "code", None), getattr(event, "message", "")
-    return replace(entry, state=state, last_seq=seq, effect=event, result=result, code=code, message=message)
+    claim = event if isinstance(event, ev.Claimed) else entry.claim
+    return replace(
+        entry, state=state, last_seq=seq, effect=event, result=result, code=code, message=message, claim=claim
+    )

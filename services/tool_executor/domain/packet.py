@@ -7,7 +7,8 @@ from typing import Any
 from placet.contracts.digests import action_digest, digest
 from placet.contracts.policy import Decision
 from placet.contracts.proposals import ActionPacket, Challenge, ResourceRef, Rollback
-from placet.toolkit import Preview, ToolSpec
+from placet.toolkit import Preview, ResourceView, ToolSpec
+from services.tool_executor.domain.facts import resource_ref
 
 
 def world_digest(
@@ -27,12 +28,12 @@ def build_packet(
     tenant: str,
     spec: ToolSpec,
     arguments: dict[str, Any],
-    resource: ResourceRef | None,
+    view: ResourceView | None,
     decision: Decision,
     preview: Preview,
 ) -> ActionPacket:
     """Everything about the action that does not depend on who decides."""
-    plan = preview.rollback
+    plan, resource = preview.rollback, resource_ref(view)
     touched = preview.touched or ((resource.id,) if resource else ())
     return ActionPacket(
         tool=spec.name,
@@ -52,6 +53,7 @@ def build_packet(
         policy_revision=decision.policy_revision,
         obligations=decision.obligations,
         challenge=_challenge(arguments, resource, touched) if decision.obligations.challenge else None,
+        facts={name: value for name, value in view.facts.items() if name != "tenant"} if view else {},
     )
 
 
@@ -69,14 +71,48 @@ def _challenge(arguments: dict[str, Any], resource: ResourceRef | None, touched:
 
 
 def drift(signed: ActionPacket, now: ActionPacket) -> dict[str, Any]:
-    """What has moved between signing and commit, readable: field → {signed, now}. Empty when nothing has (B1)."""
-    pairs = {
+    """What has moved between signing and commit: field → {signed, now}. Empty when nothing has (B1).
+
+    A moved resource is explained by the facts that changed with it, `resource.<fact>`: the numbers a person knows.
+    """
+    pairs: dict[str, tuple[Any, Any]] = {
         "resource": (_version(signed.resource), _version(now.resource)),
         "tool_schema": (signed.schema_hash, now.schema_hash),
         "policy_revision": (signed.policy_revision, now.policy_revision),
         "arguments": (signed.args_digest, now.args_digest),
     }
+    if signed.resource != now.resource:
+        names = signed.facts | now.facts
+        pairs |= {f"resource.{name}": (signed.facts.get(name), now.facts.get(name)) for name in sorted(names)}
     return {name: {"signed": old, "now": new} for name, (old, new) in pairs.items() if old != new}
+
+
+def gone(signed: ActionPacket) -> dict[str, Any]:
+    """As `drift`, for a resource that is no longer there."""
+    return {"resource": {"signed": _version(signed.resource), "now": _version(None)}}
+
+
+def described(diff: dict[str, Any]) -> str:
+    """The difference as one sentence, facts before versions."""
+    facts = [name for name in diff if name.startswith("resource.")]
+    named = facts or list(diff)
+    parts = (
+        f"{_WORDS.get(name, _fact(name))}: {_text(diff[name]['signed'])} → {_text(diff[name]['now'])}" for name in named
+    )
+    return "What was approved is not what is there now: " + "; ".join(parts) + "."
+
+
+_WORDS = {"tool_schema": "the tool", "policy_revision": "the policy", "resource": "version"}
+
+
+def _fact(name: str) -> str:
+    return name.removeprefix("resource.").replace("_", " ")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(part) for part in value) or "nothing"
+    return "nothing" if value is None else str(value)
 
 
 def _version(resource: ResourceRef | None) -> str:

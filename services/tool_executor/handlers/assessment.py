@@ -21,7 +21,7 @@ from placet.policy.port import PolicyDecisionPoint
 from placet.toolkit import Preview, ResourceView, ToolContext, ToolSpec
 from placet.toolkit.registry import ToolRegistry
 from services.tool_executor.domain import arguments as untrusted
-from services.tool_executor.domain.facts import Circumstances, decision_input, resource_ref
+from services.tool_executor.domain.facts import Circumstances, decision_input
 from services.tool_executor.domain.packet import build_packet
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class Assessment:
     decision_input: DecisionInput
 
     def packet(self, tenant: str, preview: Preview) -> ActionPacket:
-        return build_packet(tenant, self.spec, self.arguments, resource_ref(self.resource), self.decision, preview)
+        return build_packet(tenant, self.spec, self.arguments, self.resource, self.decision, preview)
 
 
 async def within(spec: ToolSpec, work: Awaitable[T]) -> T:

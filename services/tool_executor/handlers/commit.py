@@ -25,7 +25,7 @@ from services.tool_executor.domain import arguments as untrusted
 from services.tool_executor.domain.facts import Circumstances, actor_of
 from services.tool_executor.domain.ledger import Entry, State
 from services.tool_executor.domain.masking import masked
-from services.tool_executor.domain.packet import drift
+from services.tool_executor.domain.packet import described, drift, gone
 from services.tool_executor.errors import denial, tool_not_allowed
 from services.tool_executor.handlers.assess import channel_of
 from services.tool_executor.handlers.assessment import Assessment, Assessor
@@ -114,7 +114,7 @@ class Commits:
         fresh = assessment.packet(approved.origin.tenant, Preview(summary=""))
         moved = drift(approved.packet, fresh)
         if moved:
-            raise PlacetError(ErrorCode.CONFLICT, "What was approved is not what is there now.", diff=moved)
+            raise PlacetError(ErrorCode.CONFLICT, described(moved), diff=moved)
         await self.assessor.check_rules(assessment, effect.context)
 
     async def _assess_again(self, approved: ev.Approved, effect: Effect, requester: Person) -> Assessment:
@@ -134,7 +134,9 @@ class Commits:
             # Nothing is there for one who was dismissed; for anybody else, the world has moved.
             if not requester.active:
                 raise PlacetError(ErrorCode.PERMISSION_DENIED, "The requester may no longer do this.") from error
-            raise PlacetError(ErrorCode.CONFLICT, "What was approved is no longer there.") from error
+            raise PlacetError(
+                ErrorCode.CONFLICT, "What was approved is no longer there.", diff=gone(approved.packet)
+            ) from error
 
     async def _approvers(self, approved: ev.Approved) -> tuple[Person, ...]:
         tenant = approved.origin.tenant

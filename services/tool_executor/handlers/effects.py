@@ -16,8 +16,8 @@ from placet.contracts.envelope import Event
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.tools import RetryClass
 from placet.observability import logs, metrics
-from placet.toolkit import ToolContext, ToolResult, ToolSpec
-from services.tool_executor.domain.ledger import Entry, State
+from placet.toolkit import RollbackPlan, ToolContext, ToolResult, ToolSpec, Verification
+from services.tool_executor.domain.ledger import NOT_EXECUTED, Entry, State
 from services.tool_executor.handlers.assessment import within
 from services.tool_executor.ports import EffectLedger
 
@@ -69,16 +69,38 @@ class EffectRunner:
         if entry.state is State.NOT_EXECUTED:
             entry = await self._claim(effect, entry)
         else:
-            found = await self._look_up_or_block(effect, entry)
+            found = await self._look_up_or_block(effect, entry, last_attempt=last_attempt)
             if found is not None:
                 return found
         return await self._execute(effect, entry, last_attempt=last_attempt)
+
+    async def resolve(self, effect: Effect, entry: Entry, *, settles_absence: bool) -> Entry:
+        """Find out what became of an effect that is open or `unknown`, without making it happen.
+
+        Nobody waits for it any more and nobody agreed to it happening now, so what the lookup does not find has not
+        happened: it ends `failed`. Until `settles_absence`, a request may still be on its way, and it stays as it is.
+        Raises a retryable `PlacetError` when the tool could not be asked, `LedgerRaceError` as `run` does.
+        """
+        if entry.ended:
+            return entry
+        if entry.state is State.EXECUTED:
+            return await self._read_back(effect, entry, entry.result or {})
+        if effect.spec.hooks.lookup is None:
+            return entry if entry.state is State.UNKNOWN else await self._unknown(effect, entry, _UNTOLD)
+        result = await self._look_up(effect)
+        if result is not None:
+            return await self._executed(effect, entry, result, by_lookup=True)
+        return await self._absent(effect, entry) if settles_absence else entry
 
     async def fail(self, effect: Effect, entry: Entry, error: PlacetError) -> Entry:
         """Write down that nothing took effect, and why."""
         code = error.code.value
         event = ev.Failed(**effect.identity(), code=code, message=error.message, details=error.details)
         return await self._append(effect, "failed", event, entry)
+
+    async def give_up(self, effect: Effect, entry: Entry, reason: str) -> Entry:
+        """Write down that nobody can tell, which blocks the key until a lookup or a person settles it."""
+        return await self._unknown(effect, entry, reason)
 
     async def _claim(self, effect: Effect, entry: Entry) -> Entry:
         event = ev.Claimed(
@@ -90,13 +112,34 @@ class EffectRunner:
         )
         return await self._append(effect, "claimed", event, entry)
 
-    async def _look_up_or_block(self, effect: Effect, entry: Entry) -> Entry | None:
-        """After an earlier claim without an end. None: it did not take effect, and may be run under the same key."""
+    async def _look_up(self, effect: Effect) -> ToolResult | None:
+        """What the key led to. Raises a retryable `PlacetError` when the tool gave no answer, whatever the reason."""
         spec = effect.spec
-        if spec.hooks.lookup is None or spec.retry is RetryClass.NEVER:
-            return await self._unknown(effect, entry, "a worker ended between claim and outcome, and nothing tells")
-        result = await within(spec, spec.hooks.lookup(effect.context, effect.args))
-        return None if result is None else await self._executed(effect, entry, result, by_lookup=True)
+        if spec.hooks.lookup is None:
+            raise PlacetError(ErrorCode.OUTCOME_UNKNOWN, "This tool cannot be asked what became of a call.")
+        try:
+            return await within(spec, spec.hooks.lookup(effect.context, effect.args))
+        except PlacetError as error:
+            raise _open_end(error) from error
+        except Exception as error:
+            log.exception("lookup failed", tool=spec.name, key=effect.key)
+            raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The tool failed unexpectedly.") from error
+
+    async def _look_up_or_block(self, effect: Effect, entry: Entry, *, last_attempt: bool) -> Entry | None:
+        """After an earlier claim without an end. None: it did not take effect, and may be run under the same key."""
+        if effect.spec.hooks.lookup is None:
+            return await self._unknown(effect, entry, _UNTOLD)
+        try:
+            result = await self._look_up(effect)
+        except PlacetError as error:
+            if not last_attempt:
+                raise
+            return await self._unknown(effect, entry, f"could not be looked up: {error.code.value}")
+        if result is not None:
+            return await self._executed(effect, entry, result, by_lookup=True)
+        if effect.spec.retry is RetryClass.NEVER:
+            return await self._unknown(effect, entry, "not found by lookup, and this tool is never called twice")
+        return None
 
     async def _execute(self, effect: Effect, entry: Entry, *, last_attempt: bool) -> Entry:
         try:
@@ -117,12 +160,12 @@ class EffectRunner:
 
     async def _after_open_end(self, effect: Effect, entry: Entry, error: PlacetError, *, last_attempt: bool) -> Entry:
         """The handler ended without saying whether it took effect: ask, and if nobody knows, try again later."""
-        settled = await self._look_up_or_block(effect, entry)
+        settled = await self._look_up_or_block(effect, entry, last_attempt=last_attempt)
         if settled is not None:
             return settled
         if last_attempt:
             return await self._unknown(effect, entry, f"gave up after repeated tries: {error.code.value}")
-        raise error if error.retryable else PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, error.message)
+        raise _open_end(error)
 
     async def _executed(self, effect: Effect, entry: Entry, result: ToolResult, *, by_lookup: bool = False) -> Entry:
         event = ev.Executed(**effect.identity(), result=result.data, found_by_lookup=by_lookup)
@@ -130,21 +173,39 @@ class EffectRunner:
         return await self._read_back(effect, entry, result.data)
 
     async def _read_back(self, effect: Effect, entry: Entry, data: dict[str, Any]) -> Entry:
-        spec, result = effect.spec, ToolResult(data)
-        if spec.hooks.verify:
-            verification = await within(spec, spec.hooks.verify(effect.context, effect.args, result))
-            if not verification.ok:
-                plan = (
-                    await spec.hooks.compensate(effect.context, effect.args, result) if spec.hooks.compensate else None
-                )
-                failed = ev.VerificationFailed(
-                    **effect.identity(),
-                    result=data,
-                    observed=verification.observed,
-                    rollback={"tool": plan.tool, "arguments": plan.arguments} if plan else None,
-                )
-                return await self._append(effect, "verification-failed", failed, entry)
-        return await self._append(effect, "verified", ev.Verified(**effect.identity(), result=data), entry)
+        """Raises a retryable `PlacetError` when the tool cannot be asked now: it is asked again, without end."""
+        verification = await self._verify(effect, ToolResult(data))
+        if verification.ok:
+            return await self._append(effect, "verified", ev.Verified(**effect.identity(), result=data), entry)
+        plan = await self._compensation(effect, ToolResult(data))
+        failed = ev.VerificationFailed(
+            **effect.identity(),
+            result=data,
+            observed=verification.observed,
+            rollback={"tool": plan.tool, "arguments": plan.arguments} if plan else None,
+        )
+        return await self._append(effect, "verification-failed", failed, entry)
+
+    async def _verify(self, effect: Effect, result: ToolResult) -> Verification:
+        spec = effect.spec
+        if spec.hooks.verify is None:
+            return Verification(ok=True)
+        try:
+            return await within(spec, spec.hooks.verify(effect.context, effect.args, result))
+        except PlacetError as error:
+            if error.retryable:
+                raise
+            return Verification(ok=False, observed={"read_back": error.code.value})
+
+    async def _compensation(self, effect: Effect, result: ToolResult) -> RollbackPlan | None:
+        spec = effect.spec
+        if spec.hooks.compensate is None:
+            return None
+        return await within(spec, spec.hooks.compensate(effect.context, effect.args, result))
+
+    async def _absent(self, effect: Effect, entry: Entry) -> Entry:
+        event = ev.Failed(**effect.identity(), code=NOT_EXECUTED, message="It was looked up: it did not take effect.")
+        return await self._append(effect, "failed", event, entry)
 
     async def _unknown(self, effect: Effect, entry: Entry, reason: str) -> Entry:
         return await self._append(effect, "unknown", ev.Unknown(**effect.identity(), reason=reason), entry)
@@ -152,3 +213,11 @@ class EffectRunner:
     async def _append(self, effect: Effect, name: str, event: Event, entry: Entry) -> Entry:
         metrics.EFFECTS.labels(effect.spec.name, name).inc()
         return await self.ledger.append(effect.context.tenant, effect.key, name, event, entry)
+
+
+_UNTOLD = "a worker ended between claim and outcome, and nothing tells"
+
+
+def _open_end(error: PlacetError) -> PlacetError:
+    """What the caller is told of an end that is still open: it may ask again."""
+    return error if error.retryable else PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, error.message)

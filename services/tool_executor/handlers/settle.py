@@ -11,7 +11,7 @@ from placet.contracts.errors import ErrorCode, PlacetError, not_found
 from placet.contracts.execution import EffectState, SettleEffect
 from placet.identity.grants import Purpose
 from placet.messaging.rpc import Call
-from services.tool_executor.domain.ledger import State
+from services.tool_executor.domain.ledger import NOT_EXECUTED, State
 from services.tool_executor.handlers.identity import Callers
 from services.tool_executor.ports import EffectLedger, LedgerRaceError
 
@@ -37,8 +37,10 @@ class Settlements:
         if not isinstance(unknown, ev.Unknown):
             if entry.state is State.NOT_EXECUTED:
                 raise not_found()
+            if entry.settled_by is not None:
+                raise PlacetError(ErrorCode.ALREADY_DECIDED, "This effect has been settled already.")
             raise PlacetError(ErrorCode.CONFLICT, f"This effect is {entry.state.value}; there is nothing to settle.")
-        name, event = _settled(unknown, command, caller.person.id)
+        name, event = settled(unknown, command, caller.person.id)
         try:
             entry = await self.ledger.append(call.tenant, command.key, name, event, entry)
         except LedgerRaceError as error:
@@ -49,8 +51,8 @@ class Settlements:
         return EffectState(key=command.key, state=entry.state.value, tool=unknown.tool, result=entry.result)
 
 
-def _settled(unknown: ev.Unknown, command: SettleEffect, by: str) -> tuple[str, ev.Executed | ev.Failed]:
+def settled(unknown: ev.Unknown, command: SettleEffect, by: str) -> tuple[str, ev.Executed | ev.Failed]:
     common: dict[str, Any] = unknown.model_dump(exclude={"reason"})
     if command.outcome == "executed":
         return "executed", ev.Executed(**common, result={"settled": "executed", "note": command.note}, settled_by=by)
-    return "failed", ev.Failed(**common, code="not_executed", message=command.note, settled_by=by)
+    return "failed", ev.Failed(**common, code=NOT_EXECUTED, message=command.note, settled_by=by)

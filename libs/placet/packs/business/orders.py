@@ -89,9 +89,8 @@ async def lock_order(connection: AsyncConnection, ctx: ToolContext, order_id: st
     # The executor names the version it re-read, the one that people agreed to; without one the rules still hold.
     expected = ctx.resource_version
     if expected is not None and expected != str(order.version):
-        raise PlacetError(
-            ErrorCode.CONFLICT, "The order changed meanwhile.", expected=expected, found=str(order.version)
-        )
+        diff = {"resource": {"signed": f"order/{order_id}@{expected}", "now": f"order/{order_id}@{order.version}"}}
+        raise PlacetError(ErrorCode.CONFLICT, "The order changed meanwhile.", diff=diff)
     return order
 
 
