@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from placet.audit.sealer import Sealer
 from placet.audit.trail import AuditTrail
 from placet.contracts.topology import DURABLES, Durable
 from placet.identity import keys
 from placet.identity.grants import GrantVerifier
 from placet.identity.signing import EventSigner, EventVerifier
 from placet.messaging.append import Appender, AuditWriter
+from placet.messaging.archive import BusArchive
 from placet.messaging.connection import Bus, BusSettings, read_seed
 from placet.messaging.directory import KvDirectory
 from placet.messaging.kv import KeyValue
 from placet.messaging.reading import EventReader
 from placet.messaging.rpc import Handler, RpcClient, RpcServer
+from placet.messaging.seals import SealStream
 from placet.messaging.timers import Timers
 from placet.messaging.work_queue import JobHandler, TimerQueue, WorkQueue
 from placet.observability import logs
@@ -28,12 +31,14 @@ from services.approval.adapters.assessor import ExecutorAssessor
 from services.approval.adapters.audit_pages import StreamAuditPages
 from services.approval.adapters.ledger import StreamEffectLedger
 from services.approval.adapters.listing import PostgresListing
+from services.approval.adapters.seal_book import StreamSealBook
 from services.approval.adapters.stream_log import StreamProposalLog
 from services.approval.handlers.decisions import Decisions
 from services.approval.handlers.eligibility import Judge
 from services.approval.handlers.ending import Ending
 from services.approval.handlers.queries import Queries
 from services.approval.handlers.reactions import Reactions
+from services.approval.handlers.sealing import Sealing
 from services.approval.settings import Settings
 
 OWNER = "approval"
@@ -50,18 +55,21 @@ class Approval:
     policy: PolicyDecisionPoint
     rpc: RpcServer
     queues: tuple[WorkQueue | TimerQueue, ...]
+    sealing: Sealing
     health: HealthServer
 
     async def start(self) -> None:
         for queue in self.queues:
             await queue.start()
         await self.rpc.start()
+        await self.sealing.start()
         await self.health.start()
 
     async def stop(self) -> None:
         await self.rpc.stop()
         for queue in self.queues:
             await queue.stop()
+        await self.sealing.stop()
         await self.health.stop()
         await self.policy.close()
         await self.database.close()
@@ -93,7 +101,13 @@ async def build(settings: Settings) -> Approval:
     rpc = RpcServer(bus, OWNER, _routes(decisions, queries), concurrency=settings.approval_concurrency)
     queues = _queues(bus, audit, reactions, own, effects)
     health = HealthServer(settings.health_port, {"bus": bus.ready, "policy": policy.ready, "database": listing.ready})
-    return Approval(bus, database, policy, rpc, queues, health)
+    return Approval(bus, database, policy, rpc, queues, _sealing(bus, audit, settings), health)
+
+
+def _sealing(bus: Bus, audit: AuditTrail, settings: Settings) -> Sealing:
+    key = keys.read(settings.audit_signing_key_file)
+    book = StreamSealBook(SealStream(bus, EventSigner(key), EventVerifier([key])), audit)
+    return Sealing(Sealer(book, BusArchive(bus)), settings.approval_seal_interval_s)
 
 
 def _routes(decisions: Decisions, queries: Queries) -> Mapping[str, Handler]:

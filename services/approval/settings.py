@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -25,4 +26,8 @@ class Settings(BaseSettings):
     grant_public_file: Path
     effect_public_file: Path
     approval_signing_key_file: Path
+    # Signs the seals of the record, and nothing else.
+    audit_signing_key_file: Path
+    # How often new events are sealed.
+    approval_seal_interval_s: float = Field(default=5.0, gt=0)
     approval_concurrency: int = 128

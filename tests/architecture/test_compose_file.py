@@ -91,6 +91,7 @@ def test_private_keys_and_seeds_are_given_to_one_service_each(compose: Compose) 
     assert owners.pop("grant_private") == ["gateway"]
     assert owners.pop("effect_private") == ["tool-executor"]
     assert owners.pop("approval_private") == ["approval"]
+    assert owners.pop("audit_private") == ["approval"]
     assert owners == {f"nats_{name.replace('-', '_')}": [name] for name in (*SERVICES, "provision")}
 
 

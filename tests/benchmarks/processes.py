@@ -61,6 +61,7 @@ async def service(rig: GovernanceRig, module: str, engine: Mapping[str, str]) ->
         "PLACET_GRANT_PUBLIC_FILE": str(rig.keys.public("grant")),
         "PLACET_APPROVAL_PUBLIC_FILE": str(rig.keys.public("approval")),
         "PLACET_APPROVAL_SIGNING_KEY_FILE": str(rig.keys.private("approval")),
+        "PLACET_AUDIT_SIGNING_KEY_FILE": str(rig.keys.private("audit")),
         "PLACET_EFFECT_PUBLIC_FILE": str(rig.keys.public("effect")),
         "PLACET_EFFECT_SIGNING_KEY_FILE": str(rig.keys.private("effect")),
     }

@@ -98,8 +98,8 @@ def test_registry_names_each_message_once_and_known_services_only() -> None:
 
 @pytest.mark.spec("A2")
 def test_events_that_grant_power_are_signed() -> None:
-    assert {spec.owner for spec in EVENTS if spec.signed} == {"approval", "tool-executor"}
-    assert all(spec.signed for spec in EVENTS if spec.owner in ("approval", "tool-executor"))
+    assert {spec.owner for spec in EVENTS if spec.signed} == {"approval", "tool-executor", "seal"}
+    assert all(spec.signed for spec in EVENTS if spec.owner in ("approval", "tool-executor", "seal"))
 
 
 def test_durables_follow_messages_that_exist() -> None:
@@ -115,7 +115,13 @@ def test_durables_follow_messages_that_exist() -> None:
 
 @pytest.mark.spec("L1", "L2")
 def test_streams_of_record_are_append_only() -> None:
-    assert {stream.name for stream in STREAMS if stream.append_only} == {"APPROVALS", "EFFECTS", "RUNS", "AUDIT"}
+    assert {stream.name for stream in STREAMS if stream.append_only} == {
+        "APPROVALS",
+        "EFFECTS",
+        "RUNS",
+        "AUDIT",
+        "SEALS",
+    }
 
 
 @pytest.mark.spec("T4")

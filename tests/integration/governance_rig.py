@@ -58,7 +58,7 @@ class Keys:
         return self.directory / f"{name}.public.jwk"
 
     def make(self) -> None:
-        for name in ("grant", "approval", "effect"):
+        for name in ("grant", "approval", "effect", "audit"):
             keys.write_pair(self.directory, name)
 
 
@@ -114,6 +114,7 @@ class GovernanceRig:
             database_url=self.postgres.url("placet_approval"),
             effect_public_file=self.keys.public("effect"),
             approval_signing_key_file=self.keys.private("approval"),
+            audit_signing_key_file=self.keys.private("audit"),
             **changes,
         )
 

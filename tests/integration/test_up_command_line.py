@@ -16,6 +16,7 @@ import pytest
 from placet.client import ReadyLine
 from placet.testkit.placet_process import PlacetProcess
 from placet.testkit.refunds import ask, finished, refunds
+from placet.testkit.waiting import until
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,23 @@ async def test_proposal_listed_shown_and_decided_at_the_command_line(placet_up: 
     assert {"tool-decided", "proposal-decided", "effect-finished"} <= {record["type"] for record in records}
     for_people = await placet("audit", "tail", "--run-id", asked.run_id, *here)
     assert len(for_people.out.splitlines()) == len(records)
+
+
+@pytest.mark.spec("L2")
+async def test_audit_of_a_running_house_is_sealed_and_proven(placet_up: PlacetProcess) -> None:
+    found: list[dict[str, object]] = []
+
+    async def sealed() -> bool:
+        ended = await placet("audit", "verify", "--json", "--state-dir", str(placet_up.state))
+        assert ended.code == 0, ended.out + ended.err
+        found[:] = [json.loads(line) for line in ended.out.splitlines()]
+        return bool(found[0]["events"])
+
+    async with placet_up.client("alice") as alice:
+        await alice.tools.call("query_business_data", {"entity": "orders", "order_id": "A1008"})
+    await until(sealed, timeout_s=60, what="the record has a seal")
+    assert [report["stream"] for report in found] == ["AUDIT", "APPROVALS", "EFFECTS"]
+    assert all(report["holds"] for report in found)
 
 
 async def test_audit_is_refused_to_who_is_no_auditor(placet_up: PlacetProcess) -> None:

@@ -72,7 +72,7 @@ async def test_no_process_holds_a_secret_of_another(placet_up: PlacetProcess) ->
         "gateway": {"gateway.seed", "grant.private.jwk"},
         "agent": {"agent.seed"},
         "tool-executor": {"tool-executor.seed", "effect.private.jwk"},
-        "approval": {"approval.seed", "approval.private.jwk"},
+        "approval": {"approval.seed", "approval.private.jwk", "audit.private.jwk"},
         "memory": {"memory.seed"},
         "nats": set(),
         "postgres": set(),

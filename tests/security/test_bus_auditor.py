@@ -9,6 +9,7 @@ from placet.contracts import subjects
 from placet.contracts.envelope import Event
 from placet.contracts.examples import example
 from placet.contracts.registry import COMMANDS, EVENTS, EventSpec
+from placet.identity.signing import EventSigner, EventVerifier
 from placet.messaging.append import EXPECTED, EXPECTED_SUBJECT, Appender, AuditWriter, ConflictError, NewEvent
 from placet.messaging.reading import stored
 from placet.testkit.builders import Keys, viewed
@@ -18,7 +19,7 @@ from tests.security.attacker import Attacker, configuration, counts
 
 pytestmark = pytest.mark.spec("L1")
 KEYS = Keys()
-STREAMS = {"approval": "APPROVALS", "tool-executor": "EFFECTS", "agent": "RUNS"}
+STREAMS = {"approval": "APPROVALS", "tool-executor": "EFFECTS", "agent": "RUNS", "seal": "SEALS"}
 
 
 async def _watch(rig: NatsRig) -> list[Msg]:
@@ -29,7 +30,7 @@ async def _watch(rig: NatsRig) -> list[Msg]:
     async def on_message(message: Msg) -> None:
         seen.append(message)
 
-    for owner in ("approval", "tool-executor", "agent", "audit"):
+    for owner in ("approval", "tool-executor", "agent", "audit", "seal"):
         await auditor.client.subscribe(f"placet.*.{owner}.evt.>", cb=on_message)
     await auditor.client.flush()
     return seen
@@ -41,8 +42,14 @@ async def _write(rig: NatsRig, spec: EventSpec) -> None:
     if spec.owner == "audit":
         await AuditWriter(await rig.bus("tool-executor")).write("acme", spec.name, entity, data)
         return
-    signer = {"approval": KEYS.approval_signer(), "tool-executor": KEYS.effect_signer(), "agent": None}[spec.owner]
-    appender = Appender(await rig.bus(spec.owner), spec.owner, STREAMS[spec.owner], signer)
+    signers = {
+        "approval": KEYS.approval_signer(),
+        "tool-executor": KEYS.effect_signer(),
+        "seal": EventSigner(KEYS.audit),
+    }
+    signer = signers.get(spec.owner)
+    writer = "approval" if spec.owner == "seal" else spec.owner
+    appender = Appender(await rig.bus(writer), spec.owner, STREAMS[spec.owner], signer)
     await appender.append("acme", NewEvent(spec.name, entity, data), 0)
 
 
@@ -55,7 +62,11 @@ async def test_auditor_sees_every_stored_event_of_every_owner(own_rig: NatsRig) 
     assert sorted(message.subject for message in seen) == sorted(expected)
     for message in seen:
         owner = subjects.parse(message.subject).owner
-        verifier = {"approval": KEYS.approval_verifier(), "tool-executor": KEYS.effect_verifier()}.get(owner)
+        verifier = {
+            "approval": KEYS.approval_verifier(),
+            "tool-executor": KEYS.effect_verifier(),
+            "seal": EventVerifier([KEYS.audit]),
+        }.get(owner)
         event = stored(message.subject, 1, message.data, message.headers or {}, verifier)
         assert event is not None
         assert event.verified is (True if verifier else None), message.subject

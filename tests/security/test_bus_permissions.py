@@ -110,7 +110,13 @@ async def test_run_is_queued_by_the_gateway_only(house: House) -> None:
 
 async def test_event_is_stored_from_its_writers_only(house: House) -> None:
     writers = {writer.owner: writer.users for writer in WRITERS}
-    stream_of = {"approval": "APPROVALS", "tool-executor": "EFFECTS", "agent": "RUNS", "audit": "AUDIT"}
+    stream_of = {
+        "approval": "APPROVALS",
+        "tool-executor": "EFFECTS",
+        "agent": "RUNS",
+        "audit": "AUDIT",
+        "seal": "SEALS",
+    }
     for user, attacker in house.attackers.items():
         before = await counts(house.rig)
         for spec in EVENTS:
@@ -279,7 +285,11 @@ def test_rights_are_narrow_by_construction(user: str) -> None:
             assert not any(word in subject for word in ("CREATE", "UPDATE", "DELETE", "PURGE", "RESTORE", "SNAPSHOT"))
     assert all(concrete(subject, "x").count(">") == 0 for subject in own.publish)
     inboxes = {subject for subject in own.subscribe if subject.startswith("_INBOX")}
-    assert inboxes == (set() if user == "auditor" else {f"_INBOX_{user}.>"})
+    assert inboxes == {f"_INBOX_{user}.>"}
+    if user == "auditor":
+        # Looks at what is stored, by direct get, and nothing else: nothing it may send changes anything.
+        assert {subject.split(".")[2:4][0] for subject in own.publish} <= {"DIRECT", "STREAM"}
+        assert all(".GET." in subject for subject in own.publish)
 
 
 def _forget(house: House) -> None:

@@ -32,6 +32,8 @@ COMMANDS = [
     ("proposals", "show"),
     ("proposals", "decide"),
     ("audit", "tail"),
+    ("audit", "verify"),
+    ("audit", "export"),
     ("policy", "test"),
     ("policy", "explain"),
     ("tools", "list"),

@@ -138,7 +138,12 @@ def test_environment_of_a_service_holds_its_own_secrets_only() -> None:
         "gateway": {"/state/nats/gateway.seed", "/state/keys/grant.private.jwk"},
         "agent": {"/state/nats/agent.seed", "pg://agent"},
         "tool-executor": {"/state/nats/tool-executor.seed", "/state/keys/effect.private.jwk", "pg://executor"},
-        "approval": {"/state/nats/approval.seed", "/state/keys/approval.private.jwk", "pg://approval"},
+        "approval": {
+            "/state/nats/approval.seed",
+            "/state/keys/approval.private.jwk",
+            "/state/keys/audit.private.jwk",
+            "pg://approval",
+        },
         "memory": {"/state/nats/memory.seed"},
     }
     for service in environment.SERVICES:

@@ -1,10 +1,19 @@
-"""The audit record: who, what, when, decided by what, approved by whom, with which effect (L1)."""
+"""The audit record: who, what, when, decided by what, approved by whom, with which effect (L1); and its seals (L2)."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from pydantic import Field
+
 from placet.contracts.envelope import Event
+
+# Seals belong to no tenant: one chain per stream, over the events of all tenants.
+SEAL_TENANT = "platform"
+SEAL_OWNER = "seal"
+SEALED = "sealed"
+# What is sealed, in the order in which it is verified. The entity of a seal is the name of its stream.
+SEALED_STREAMS = ("AUDIT", "APPROVALS", "EFFECTS")
 
 
 class AuditRecord(Event):
@@ -30,3 +39,21 @@ class AuditRecord(Event):
     idempotency_key: str | None = None
     request_id: str
     note: str | None = None
+
+
+class Sealed(Event):
+    """One link of a stream's chain: what lay at sequences `from_seq` to `to_seq` when it was sealed.
+
+    `leaves` is the base64 of one SHA-256 per sequence (all zeros where nothing lay), so that a broken event can be
+    named; `root` (hex) is over all of this and `previous`, the root of the seal before. The event that carries a seal
+    is signed.
+    """
+
+    stream: str
+    number: int = Field(ge=1)
+    from_seq: int = Field(ge=1)
+    to_seq: int = Field(ge=1)
+    count: int = Field(ge=0)
+    previous: str
+    root: str
+    leaves: str

@@ -102,6 +102,7 @@ EVENTS: tuple[EventSpec, ...] = (
     *(EventSpec("tool-executor", name, model, True) for name, model in _EFFECT_EVENTS.items()),
     *(EventSpec("agent", name, runs.RunEvent, False) for name in runs.SSE_TYPES),
     *(EventSpec("audit", name, audit.AuditRecord, False) for name in AUDIT_EVENTS),
+    EventSpec(audit.SEAL_OWNER, audit.SEALED, audit.Sealed, True),
 )
 
 _COMMANDS = {(spec.owner, spec.name): spec for spec in COMMANDS}

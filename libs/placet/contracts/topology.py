@@ -50,6 +50,7 @@ STREAMS: tuple[Stream, ...] = (
     Stream("EFFECTS", ("placet.*.tool-executor.evt.>",), republish=True),
     Stream("RUNS", ("placet.*.agent.evt.>",), republish=True),
     Stream("AUDIT", ("placet.*.audit.evt.>",), republish=True),
+    Stream("SEALS", ("placet.*.seal.evt.>",), republish=True),
     Stream("RUN_QUEUE", ("placet.*.agent.cmd.start-run.v1.*",), append_only=False, work_queue=True),
     Stream("TIMERS", ("timers.>",), append_only=False, schedules=True),
 )
@@ -165,6 +166,12 @@ READERS: tuple[StreamReader, ...] = (
     StreamReader("EFFECTS", "tool-executor"),
     StreamReader("EFFECTS", "approval"),
     StreamReader("AUDIT", "approval"),
+    StreamReader("SEALS", "approval"),
+    # What `placet audit verify` reads: by direct get alone, which changes nothing.
+    StreamReader("AUDIT", "auditor"),
+    StreamReader("APPROVALS", "auditor"),
+    StreamReader("EFFECTS", "auditor"),
+    StreamReader("SEALS", "auditor"),
 )
 
 
@@ -180,10 +187,11 @@ WRITERS: tuple[Writer, ...] = (
     Writer("approval", ("approval",)),
     Writer("tool-executor", ("tool-executor",)),
     Writer("agent", ("agent",)),
+    Writer("seal", ("approval",)),
     Writer("audit", ("gateway", "agent", "tool-executor", "approval", "memory")),
 )
 # Who follows stored events of which owner live (republished, read-only).
 FOLLOWERS: dict[str, tuple[str, ...]] = {
     "gateway": ("agent",),
-    "auditor": ("approval", "tool-executor", "agent", "audit"),
+    "auditor": ("approval", "tool-executor", "agent", "audit", "seal"),
 }

@@ -52,6 +52,17 @@ def read_seed(seed: str, seed_file: Path | None) -> str:
     return seed_file.read_text(encoding="utf-8").strip()
 
 
+class BusUnreachableError(nats.errors.NoServersError):
+    """The server does not come up, or does not take the credentials: the message says which."""
+
+    def __init__(self, refusal: Exception | None) -> None:
+        super().__init__()
+        self._refusal = refusal
+
+    def __str__(self) -> str:
+        return str(self._refusal or "no answer")
+
+
 class Bus:
     """A connected client. Reconnects for ever; while it is away, calls fail fast instead of being sent later."""
 
@@ -65,8 +76,7 @@ class Bus:
     async def connect(cls, settings: BusSettings, *, patience_s: float = 30.0) -> Bus:
         """Connect, trying for up to `patience_s` seconds.
 
-        Raises `nats.errors.NoServersError`, caused by the last refusal, when the server does not come up or does not
-        accept the credentials.
+        Raises `BusUnreachableError`, caused by the last refusal.
         """
         bus: Bus | None = None
         refusal: Exception | None = None
@@ -108,7 +118,7 @@ class Bus:
                 )
         except TimeoutError as error:
             await client.close()
-            raise nats.errors.NoServersError from (refusal or error)
+            raise BusUnreachableError(refusal) from (refusal or error)
         bus = cls(settings, client)
         return bus
 

@@ -103,8 +103,8 @@ def rights(user: str) -> UserRights:
     result = UserRights()
     domain = SERVICE_DOMAIN[user]
     prefix = _API if domain is Domain.CORE else CORE_API_PREFIX
-    if domain is not Domain.AUDIT:
-        result.subscribe.add(f"_INBOX_{user}.>")
+    # For the answers to its own requests; each user has a name of its own to be answered under.
+    result.subscribe.add(f"_INBOX_{user}.>")
     result.publish |= {f"{prefix}.{call}" for call in _api_calls(user)} | _writes(user) | set(_commands_sent(user))
     taken = _commands_taken(user)
     result.subscribe |= taken

@@ -17,6 +17,7 @@ from nats.aio.msg import Msg
 from placet.contracts import subjects
 from placet.contracts.envelope import Envelope
 from placet.contracts.errors import ErrorCode, PlacetError
+from placet.contracts.stored import StoredBytes
 from placet.identity.signing import EventVerifier, Signature
 from placet.messaging import wire
 from placet.messaging.append import EXPECTED, SIGNATURE, SIGNATURE_KEY
@@ -69,6 +70,13 @@ def _sequence(message: Msg) -> int:
     return int((message.headers or {})["Nats-Sequence"])
 
 
+def _raw(message: Msg) -> StoredBytes:
+    headers = message.headers or {}
+    return StoredBytes(
+        _sequence(message), headers["Nats-Subject"], message.data, headers, headers.get("Nats-Time-Stamp", "")
+    )
+
+
 class EventReader:
     """Reads one stream. With a verifier, every event says whether its signature holds."""
 
@@ -105,6 +113,16 @@ class EventReader:
         """Up to `limit` events matching the subject filter after sequence `after`."""
         request = {"seq": after + 1, "next_by_subj": filter_, "batch": limit}
         return [event for message in await self._batch(request) if (event := self._stored(message))]
+
+    async def raw_page(self, filter_: str, *, after: int, limit: int = _BATCH) -> list[StoredBytes]:
+        """Like `page`, but every message as it lies there, whatever it is: for seals, and for whoever checks them."""
+        request = {"seq": after + 1, "next_by_subj": filter_, "batch": limit}
+        return [_raw(message) for message in await self._batch(request)]
+
+    async def raw_last(self, subject: str) -> StoredBytes | None:
+        """The last message on a subject as it lies there."""
+        messages = await self._batch({"multi_last": [subject], "batch": 1})
+        return _raw(messages[-1]) if messages else None
 
     async def last_of_each(self, filters: list[str], limit: int = 1024) -> list[Stored]:
         """The last event on each subject matching the filters."""

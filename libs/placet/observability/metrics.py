@@ -15,6 +15,7 @@ TOOL_CALLS = Counter("placet_tool_calls_total", "Tool calls by end", ["tool", "s
 EFFECTS = Counter("placet_effects_total", "Ledger outcomes", ["tool", "state"])
 PROPOSALS = Counter("placet_proposals_total", "Completed proposals", ["finish_reason"])
 SECURITY_EVENTS = Counter("placet_security_events_total", "Security events raised", ["kind"])
+SEALED_EVENTS = Counter("placet_sealed_events_total", "Events sealed into the tamper-evident record", ["stream"])
 SSE_CLIENTS = Gauge("placet_sse_clients", "Connected event-stream clients")
 RUNS = Counter("placet_runs_total", "Completed runs", ["finish_reason"])
 HTTP_SECONDS = Histogram(

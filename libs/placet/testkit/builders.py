@@ -36,6 +36,7 @@ class Keys:
     grant: OKPKey = field(default_factory=keys.generate)
     approval: OKPKey = field(default_factory=keys.generate)
     effect: OKPKey = field(default_factory=keys.generate)
+    audit: OKPKey = field(default_factory=keys.generate)
     issuer: OKPKey = field(default_factory=keys.generate)
 
     def mint(self) -> GrantMint:

@@ -112,6 +112,7 @@ def _particular(service: str, state: StateDir, addresses: Addresses, engine: str
         return policy | {
             "PLACET_DATABASE_URL": addresses.database_urls["approval"],
             "PLACET_APPROVAL_SIGNING_KEY_FILE": str(state.keys / "approval.private.jwk"),
+            "PLACET_AUDIT_SIGNING_KEY_FILE": str(state.keys / "audit.private.jwk"),
         }
     return {}
 

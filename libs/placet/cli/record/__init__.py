@@ -1,0 +1,1 @@
+"""The tamper-evident record from the auditor's side: proving it, and taking a copy of it along."""
