@@ -68,8 +68,13 @@ reasons contains "above_limit" if raised
 
 obligations := object.union(
 	object.remove(agreement.obligations, ["approvals"]),
-	{"approvals": approvals, "mask": tables.risks[risk].mask},
+	{"approvals": approvals, "mask": tables.risks[risk].mask, "open_limit": open_limit},
 )
+
+# How many of these one requester may have waiting at a time: people who are asked too often stop reading.
+open_limit := tables.limits.open_proposals.tools[input.action.name] if {
+	tables.limits.open_proposals.tools[input.action.name]
+} else := tables.limits.open_proposals.each
 
 # A second person above the limit, and whenever the amount cannot be compared with it.
 raised if {

@@ -31,11 +31,13 @@ from services.approval.adapters.assessor import ExecutorAssessor
 from services.approval.adapters.audit_pages import StreamAuditPages
 from services.approval.adapters.ledger import StreamEffectLedger
 from services.approval.adapters.listing import PostgresListing
+from services.approval.adapters.open_proposals import KvOpenProposals
 from services.approval.adapters.seal_book import StreamSealBook
 from services.approval.adapters.stream_log import StreamProposalLog
 from services.approval.handlers.decisions import Decisions
 from services.approval.handlers.eligibility import Judge
 from services.approval.handlers.ending import Ending
+from services.approval.handlers.proposing import Proposing
 from services.approval.handlers.queries import Queries
 from services.approval.handlers.reactions import Reactions
 from services.approval.handlers.sealing import Sealing
@@ -93,12 +95,14 @@ async def build(settings: Settings) -> Approval:
     listing = PostgresListing(database)
     judge = Judge(KvDirectory(KeyValue(bus, "DIRECTORY")), policy)
     grants = GrantVerifier(keys.read(settings.grant_public_file))
-    ending = Ending(log, audit)
-    decisions = Decisions(log, Timers(bus, OWNER), judge, ExecutorAssessor(RpcClient(bus)), grants, audit, ending)
-    queries = Queries(log, ledger, listing, judge, grants, StreamAuditPages(EventReader(bus, "AUDIT")))
+    desk = KvOpenProposals(KeyValue(bus, "OPEN_PROPOSALS"))
+    ending = Ending(log, audit, desk)
+    proposing = Proposing(log, Timers(bus, OWNER), desk, ending)
+    decisions = Decisions(log, judge, ExecutorAssessor(RpcClient(bus)), grants, audit, ending)
+    queries = Queries(log, ledger, listing, judge, grants, StreamAuditPages(EventReader(bus, "AUDIT")), ending)
     reactions = Reactions(log, listing, ending)
 
-    rpc = RpcServer(bus, OWNER, _routes(decisions, queries), concurrency=settings.approval_concurrency)
+    rpc = RpcServer(bus, OWNER, _routes(proposing, decisions, queries), concurrency=settings.approval_concurrency)
     queues = _queues(bus, audit, reactions, own, effects)
     health = HealthServer(settings.health_port, {"bus": bus.ready, "policy": policy.ready, "database": listing.ready})
     return Approval(bus, database, policy, rpc, queues, _sealing(bus, audit, settings), health)
@@ -110,9 +114,9 @@ def _sealing(bus: Bus, audit: AuditTrail, settings: Settings) -> Sealing:
     return Sealing(Sealer(book, BusArchive(bus)), settings.approval_seal_interval_s)
 
 
-def _routes(decisions: Decisions, queries: Queries) -> Mapping[str, Handler]:
+def _routes(proposing: Proposing, decisions: Decisions, queries: Queries) -> Mapping[str, Handler]:
     return {
-        "propose": decisions.on_propose,
+        "propose": proposing.on_propose,
         "decide": decisions.on_decide,
         "withdraw": decisions.on_withdraw,
         "get-proposal": queries.on_get,

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from placet.contracts.audit import AuditRecord
 from placet.contracts.envelope import Event
-from placet.contracts.proposals import ActionPacket, Origin, ProposalStatus, ProposalView
+from placet.contracts.proposals import ActionPacket, Hold, Origin, ProposalStatus, ProposalView
 from services.approval.domain.state import Proposal
 
 
@@ -27,8 +26,19 @@ class HistoryItem:
     verified: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What lies under a proposal's id: the proposal, or where the call of that id was merged, or nothing."""
+
+    state: Proposal | None = None
+    merged_into: str | None = None
+    last_seq: int = 0
+
+
 class ProposalLog(Protocol):
     """The append-only truth about proposals."""
+
+    async def find(self, tenant: str, proposal_id: str) -> Found: ...
 
     async def load(self, tenant: str, proposal_id: str) -> Proposal | None:
         """The state of now."""
@@ -55,6 +65,34 @@ class EffectLedger(Protocol):
 
 class ExpiryTimers(Protocol):
     async def arm(self, tenant: str, entity: str, at: datetime) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who holds a key: a proposal's id, and the revision under which it does."""
+
+    holder: str
+    revision: int
+
+
+class OpenProposals(Protocol):
+    """Which proposals are open, as keys on the bus: several replicas admit as one. Keys end by themselves."""
+
+    async def claim(self, key: str, proposal_id: str, ttl_s: int) -> Claim:
+        """Take `key` for this proposal, or learn who has it."""
+        ...
+
+    async def take_over(self, key: str, proposal_id: str, ttl_s: int, revision: int) -> Claim | None:
+        """Take `key` from its holder of that revision; None when it has changed hands meanwhile."""
+        ...
+
+    async def take_slot(self, group: str, limit: int, proposal_id: str, ttl_s: int) -> Hold | None:
+        """One of the `limit` places of a group; None when all are taken."""
+        ...
+
+    async def release(self, holds: tuple[Hold, ...]) -> None:
+        """Give back what is still held under the same revision."""
+        ...
 
 
 class Assessor(Protocol):
@@ -90,7 +128,3 @@ class ProposalIndex(Protocol):
     async def page(self, query: ProposalQuery) -> list[ProposalRow]: ...
 
     async def ready(self) -> bool: ...
-
-
-class AuditTrail(Protocol):
-    async def write(self, tenant: str, name: str, entity: str, record: AuditRecord) -> None: ...

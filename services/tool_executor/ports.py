@@ -37,7 +37,7 @@ class Proposals(Protocol):
     """Proposals as their stream tells them."""
 
     async def find(self, tenant: str, proposal_id: str) -> Proposed | None:
-        """The first event of a proposal, if it is there and its signature holds."""
+        """The first event of the proposal that this call's is or was merged into, if its signature holds."""
         ...
 
 

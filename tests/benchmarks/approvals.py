@@ -55,7 +55,11 @@ class Journey:
 
     async def work(self, _: int) -> object:
         command = ExecuteTool(
-            grant=self._alice, call_id=new_id("call"), tool="odd_gated_write", args={}, route=Route.HTTP
+            grant=self._alice,
+            call_id=new_id("call"),
+            tool="odd_gated_write",
+            args={"mode": new_id("ok")},
+            route=Route.HTTP,
         )
         reply = await self._client.call("tool-executor", "execute-tool", command, ToolReply, tenant="acme")
         assert reply.proposal is not None

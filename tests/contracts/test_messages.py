@@ -13,7 +13,7 @@ from placet.contracts.envelope import Envelope
 from placet.contracts.errors import RULES, ErrorCode, NextHop, PlacetError, not_found
 from placet.contracts.examples import example
 from placet.contracts.registry import COMMANDS, EVENTS, CommandSpec, EventSpec
-from placet.contracts.topology import DURABLES, SERVICE_DOMAIN, STREAMS, USERS, WRITERS
+from placet.contracts.topology import BUCKETS, DURABLES, SERVICE_DOMAIN, STREAMS, USERS, WRITERS
 
 # Strict on purpose although they travel inside events: an obligation nobody knows could not be kept, and a budget with
 # an unknown meter could not be charged. Whoever makes another event strict answers for it here.
@@ -106,11 +106,11 @@ def test_durables_follow_messages_that_exist() -> None:
     known = {f"placet.*.{spec.owner}.evt.{spec.name}.v1.*" for spec in EVENTS}
     known |= {f"placet.*.{owner}.evt.*.v1.*" for owner in {spec.owner for spec in EVENTS}}
     known |= {f"placet.*.{spec.owner}.cmd.{spec.name}.v1.*" for spec in COMMANDS if spec.reply is None}
-    streams = {stream.name for stream in STREAMS}
+    streams = {stream.name for stream in STREAMS} | {f"KV_{bucket.name}" for bucket in BUCKETS}
     for durable in DURABLES:
         assert durable.stream in streams
         assert durable.user in USERS
-        assert all(one in known or one.startswith("timers.fire.") for one in durable.filters), durable.name
+        assert all(one in known or one.startswith(("timers.fire.", "$KV.")) for one in durable.filters), durable.name
 
 
 @pytest.mark.spec("L1", "L2")

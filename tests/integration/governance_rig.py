@@ -100,6 +100,8 @@ class GovernanceRig:
         with edited(self.policies / "tables" / "tools" / "data.json") as tools:
             tools |= {name: {"domain": "odd", "risk": "low", "agreement": "none", "facts": []} for name in names}
             tools["odd_gated_write"]["agreement"] = "finance_plain"
+        with edited(self.policies / "tables" / "limits" / "data.json") as limits:
+            limits["open_proposals"] = {"each": 1000, "tools": {"change_order": 3}}
         with edited(self.policies / "tables" / "agreements" / "data.json") as agreements:
             plain = agreements["finance"]["obligations"] | {"challenge": False}
             agreements["finance_plain"] = {"asks": True, "reason": "finance_approves", "obligations": plain}

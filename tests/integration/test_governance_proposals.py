@@ -25,8 +25,17 @@ from tests.integration.governance_rig import GovernanceRig, answers_to
 DEADLINE_S = 15.0
 
 
-async def propose(rig: GovernanceRig, order: str, amount: float = 10, *, person: str = "alice", **extra: Any) -> str:
-    args = {"order_id": order, "amount": amount, "reason": "arrived broken"}
+async def propose(
+    rig: GovernanceRig,
+    order: str,
+    amount: float = 10,
+    *,
+    person: str = "alice",
+    reason: str | None = None,
+    **extra: Any,
+) -> str:
+    """A new proposal each time, unless `reason` is given: the same, still open, is one proposal."""
+    args = {"order_id": order, "amount": amount, "reason": reason or new_id("broken")}
     extra.setdefault("run_id", new_id("run"))
     extra.setdefault("route", Route.BUSINESS_ACTION)
     reply = await rig.execute(person, "refund_payment", args, **extra)
@@ -58,7 +67,9 @@ async def refused(work: Any) -> PlacetError:
 
 @pytest.mark.spec("A1", "W7")
 async def test_proposal_carries_the_whole_packet_before_anyone_decides(governance: GovernanceRig) -> None:
-    proposal_id = await propose(governance, "A1002", 10, intent="refund please", lineage=("doc-1:v1:chunk-01",))
+    proposal_id = await propose(
+        governance, "A1002", 10, reason="arrived broken", intent="refund please", lineage=("doc-1:v1:chunk-01",)
+    )
     view = await governance.proposal("dave", proposal_id)
     assert view.status is ProposalStatus.PENDING
     assert view.arguments == {"order_id": "A1002", "amount": 10, "reason": "arrived broken"}
@@ -85,7 +96,7 @@ async def test_approved_refund_is_executed_once_read_back_and_completed(governan
     assert view.finish_reason is FinishReason.SUCCESS
     assert [item["amount"] for item in await refunds(governance, "A1003")] == [12]
     history = (await governance.history("dave", proposal_id)).items
-    assert [item.name for item in history] == ["proposed", "waiting-for-human", "approved", "completed"]
+    assert [item.name for item in history] == ["proposed", "waiting-for-human", "viewed", "approved", "completed"]
     assert all(item.verified for item in history)
     effects = await governance.effects_reader().entity("acme", "tool-executor", view.idempotency_key)
     assert [event.name for event in effects] == ["claimed", "executed", "verified"]
@@ -236,22 +247,23 @@ async def test_twenty_deciders_at_once_give_one_winner_and_one_effect(governance
 
 @pytest.mark.spec("A1")
 async def test_same_call_proposed_again_is_the_same_proposal(governance: GovernanceRig) -> None:
-    call = {"run_id": new_id("run"), "call_id": new_id("call")}
-    assert await propose(governance, "A1002", **call) == await propose(governance, "A1002", **call)
+    call: dict[str, Any] = {"run_id": new_id("run"), "call_id": new_id("call")}
+    first = await propose(governance, "A1002", reason="once", **call)
+    assert await propose(governance, "A1002", reason="once", **call) == first
 
 
 @pytest.mark.spec("A1", "A10", "W9")
 async def test_call_repeated_after_its_refund_ran_is_still_that_proposal(governance: GovernanceRig) -> None:
     """An agent that was killed asks again; nothing is left to refund by then, and yet the answer is no refusal."""
-    call = {"run_id": new_id("run"), "call_id": new_id("call")}
-    proposal_id = await propose(governance, "A1006", 88, **call)
+    call: dict[str, Any] = {"run_id": new_id("run"), "call_id": new_id("call")}
+    proposal_id = await propose(governance, "A1006", 88, reason="once", **call)
     paid = await governance.execute("alice", "query_business_data", {"entity": "orders", "order_id": "A1006"})
     everything = float((paid.result or {})["items"][0]["paid_amount"])
     rest = await propose(governance, "A1006", everything)
     await governance.approve("dave", rest)
     await governance.approve("erin", rest)
     assert (await ended(governance, rest)).finish_reason is FinishReason.SUCCESS
-    assert await propose(governance, "A1006", 88, **call) == proposal_id
+    assert await propose(governance, "A1006", 88, reason="once", **call) == proposal_id
 
 
 @pytest.mark.spec("L1", "A8")
@@ -259,7 +271,8 @@ async def test_effect_whose_worker_died_before_recording_it_is_recorded_on_redel
     governance: GovernanceRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first delivery ends after the ledger and before the record, as a kill there would end it."""
-    report, broken = Commits._report, []
+    report = Commits._report
+    broken: list[Entry] = []
 
     async def dies_once(commits: Commits, approved: ev.Approved, entry: Entry) -> None:
         if not broken:
@@ -299,9 +312,10 @@ async def test_publish_not_approved_leaves_document_and_lock_version(governance:
         assert (reply.tool, reply.proposal.tool) == ("apply_publish_decision", "apply_publish_decision")
         return reply.proposal.proposal_id
 
-    rejected, approved = await publish(), await publish()
+    rejected = await publish()
     first = await governance.decide("carol", rejected, "reject")
     assert first.finish_reason is FinishReason.REJECTED
+    approved = await publish()
     view = await governance.proposal("carol", approved)
     assert view.challenge is None
     before = view.arguments["lock_version"]
@@ -358,7 +372,7 @@ async def test_badly_signed_event_stored_by_an_intruder_counts_for_nothing(gover
     forged = Appender(intruder, "approval", "APPROVALS", EventSigner(keys.generate()))
     event = ev.Rejected(proposal_id=proposal_id, by="dave", message="forged")
     await forged.append("acme", NewEvent("rejected", proposal_id, event), history[-1].seq)
-    view = await governance.proposal("dave", proposal_id)
+    view = await governance.proposal("alice", proposal_id)
     assert view.status is ProposalStatus.PENDING
     assert [item.verified for item in (await governance.history("dave", proposal_id)).items] == [True, True, False]
     async with asyncio.timeout(DEADLINE_S):

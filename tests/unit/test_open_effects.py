@@ -33,7 +33,7 @@ class Sink:
     def __init__(self) -> None:
         self.records: list[AuditRecord] = []
 
-    async def write(self, tenant: str, name: str, entity: str, record: AuditRecord) -> None:
+    async def write(self, tenant: str, name: str, entity: str, record: AuditRecord, *, once: str | None = None) -> None:
         self.records.append(record)
 
 

@@ -13,7 +13,9 @@ from placet.observability.context import current
 class AuditSink(Protocol):
     """Stores a record; raises `PlacetError(dependency_unavailable)` when it could not."""
 
-    async def write(self, tenant: str, name: str, entity: str, record: AuditRecord) -> None: ...
+    async def write(
+        self, tenant: str, name: str, entity: str, record: AuditRecord, *, once: str | None = None
+    ) -> None: ...
 
 
 def entity_of(record: AuditRecord) -> str:
@@ -28,13 +30,18 @@ class AuditTrail:
         self._sink = sink
         self._service = service
 
-    async def record(self, tenant: str, name: str, *, action: str, outcome: str, **fields: Any) -> None:
-        """Store one record before the caller goes on. `fields` are those of `AuditRecord`."""
+    async def record(
+        self, tenant: str, name: str, *, action: str, outcome: str, once: str | None = None, **fields: Any
+    ) -> None:
+        """Store one record before the caller goes on. `fields` are those of `AuditRecord`.
+
+        A reaction that may be repeated names its record with `once`: a repetition is stored a single time.
+        """
         context = current()
         fields.setdefault("actor", context.actor)
         fields.setdefault("request_id", context.request_id)
         record = AuditRecord(service=self._service, action=action, outcome=outcome, **fields)
-        await self._sink.write(tenant, name, entity_of(record), record)
+        await self._sink.write(tenant, name, entity_of(record), record, once=once)
 
     async def security_event(self, tenant: str, kind: str, **fields: Any) -> None:
         """Something that should not happen in honest use: counted, so that it can be alerted on."""

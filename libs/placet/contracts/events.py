@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
 from placet.contracts.envelope import Event
-from placet.contracts.proposals import ActionPacket, Approval, FinishReason, Origin
+from placet.contracts.proposals import ActionPacket, Approval, Caller, FinishReason, Hold, Origin
 
 
 class Proposed(Event):
-    """A proposal is durable. `expires_at` binds the timer."""
+    """A proposal is durable. `expires_at` binds the timer; `holds` are given back when it has ended."""
 
     proposal_id: str
     idempotency_key: str
     origin: Origin
     packet: ActionPacket
     expires_at: datetime
+    holds: tuple[Hold, ...] = ()
+
+
+class Merged(Event):
+    """A call that asks for what is already open: `proposal_id`, its own, stands for the proposal `into`."""
+
+    proposal_id: str
+    into: str
+
+
+class Joined(Event):
+    """The other side of `Merged`: one more call waits for this proposal."""
+
+    proposal_id: str
+    caller: Caller
 
 
 class WaitingForHuman(Event):
@@ -35,8 +50,11 @@ class WaitingForHuman(Event):
 
 
 class Viewed(Event):
+    """One who may decide has opened the whole packet: written once for each person, never for the requester."""
+
     proposal_id: str
     by: str
+    digest: str | None = None
 
 
 class Approved(Event):
@@ -86,8 +104,27 @@ class Superseded(Event):
     diff: dict[str, Any]
 
 
+class Regraded(Event):
+    """The proposal was looked at again because policy or a person's rights have changed (B3).
+
+    `trigger` names the change: `policy:<revision>`, or `directory:<person>@<entry revision>`. `packet` is the action as
+    it stands now and `approvals` those that still count. `withdrawn` ends the proposal with `finish_reason`.
+    """
+
+    proposal_id: str
+    trigger: str
+    outcome: Literal["unchanged", "more_approvals", "other_approvers", "withdrawn"]
+    reason: str
+    packet: ActionPacket
+    idempotency_key: str
+    approvals: tuple[Approval, ...] = ()
+    previous_digest: str
+    finish_reason: FinishReason | None = None
+    diff: dict[str, Any] = Field(default_factory=dict)
+
+
 class Completed(Event):
-    """The end of a proposal. `outcome` is what the run gets as the tool's result."""
+    """The end of a proposal. `outcome` is what the run gets as the tool's result; `joined` are told the same."""
 
     proposal_id: str
     finish_reason: FinishReason
@@ -96,6 +133,7 @@ class Completed(Event):
     arguments: dict[str, Any]
     edited: bool = False
     decided_by: tuple[str, ...] = ()
+    joined: tuple[Caller, ...] = ()
     outcome: dict[str, Any]
 
 

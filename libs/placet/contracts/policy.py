@@ -152,7 +152,8 @@ class DecisionInput(_Facts):
 class Obligations(_Facts):
     """What must be kept if the call goes on. Seconds for `ttl_s`; `mask` names fields of arguments and results.
 
-    Empty `approver_roles` with `requester_may_approve` means: the requester alone confirms.
+    Empty `approver_roles` with `requester_may_approve` means: the requester alone confirms. `open_limit` is how many
+    proposals of one tool a requester may have open at a time (None: any number).
     """
 
     approver_roles: tuple[str, ...] = ()
@@ -163,6 +164,7 @@ class Obligations(_Facts):
     challenge: StrictBool = False
     mask: tuple[str, ...] = ()
     ttl_s: StrictInt = Field(default=900, ge=1, le=604_800)
+    open_limit: StrictInt | None = Field(default=None, ge=1, le=10_000)
 
     def unmeetable(self) -> str | None:
         """Why nobody could ever fulfil this approval, or None."""

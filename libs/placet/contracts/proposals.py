@@ -124,7 +124,24 @@ class Origin(_Value):
     intent: str = Field(default="", max_length=20_000)
     lineage: tuple[str, ...] = ()
     authors: tuple[str, ...] = ()
+    untrusted_documents: tuple[str, ...] = ()
     request_id: str
+
+
+class Caller(_Value):
+    """A further call that asks for the very same: it has no proposal of its own and is told how this one ends."""
+
+    proposal_id: str
+    run_id: str | None = None
+    call_id: str
+    request_id: str
+
+
+class Hold(_Value):
+    """A key that a proposal occupies while it is open, and the revision under which it does."""
+
+    key: str
+    revision: int
 
 
 class Approval(_Value):

@@ -64,6 +64,8 @@ COMMANDS: tuple[CommandSpec, ...] = (
 
 _APPROVAL_EVENTS: dict[str, type[Event]] = {
     "proposed": events.Proposed,
+    "merged": events.Merged,
+    "joined": events.Joined,
     "waiting-for-human": events.WaitingForHuman,
     "viewed": events.Viewed,
     "approved": events.Approved,
@@ -73,6 +75,7 @@ _APPROVAL_EVENTS: dict[str, type[Event]] = {
     "cancelled": events.Cancelled,
     "expired": events.Expired,
     "superseded": events.Superseded,
+    "regraded": events.Regraded,
     "completed": events.Completed,
 }
 
@@ -90,6 +93,7 @@ AUDIT_EVENTS: tuple[str, ...] = (
     "tool-finished",
     "effect-finished",
     "proposal-decided",
+    "proposal-regraded",
     "proposal-completed",
     "directory-changed",
     "access-denied",

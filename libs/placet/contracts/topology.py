@@ -58,7 +58,10 @@ STREAMS: tuple[Stream, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Durable:
-    """A durable pull consumer. `user` is the only one that may fetch from it and acknowledge."""
+    """A durable pull consumer. `user` is the only one that may fetch from it and acknowledge.
+
+    `only_new`: begins with what is stored after its creation; otherwise with the first message of the stream.
+    """
 
     name: str
     stream: str
@@ -67,6 +70,7 @@ class Durable:
     ack_wait_s: float = 10.0
     max_deliver: int = -1
     max_ack_pending: int = 1000
+    only_new: bool = False
 
 
 DURABLES: tuple[Durable, ...] = (
@@ -109,11 +113,21 @@ DURABLES: tuple[Durable, ...] = (
         "APPROVALS",
         tuple(
             f"placet.*.approval.evt.{name}.v1.*"
-            for name in ("proposed", "rejected", "responded", "cancelled", "expired", "superseded")
+            for name in (
+                "proposed",
+                "rejected",
+                "responded",
+                "cancelled",
+                "expired",
+                "superseded",
+                "regraded",
+                "completed",
+            )
         ),
         "approval",
     ),
     Durable("approval__projection-v1", "APPROVALS", ("placet.*.approval.evt.*.v1.*",), "approval"),
+    Durable("approval__directory-v1", "KV_DIRECTORY", ("$KV.DIRECTORY.>",), "approval", only_new=True),
     Durable("approval__timers-v1", "TIMERS", ("timers.fire.approval.>",), "approval"),
 )
 
@@ -136,6 +150,7 @@ BUCKETS: tuple[Bucket, ...] = (
     Bucket("LEASES", ("agent",), ("agent",), key_ttl=True),
     Bucket("RUN_CONTROL", ("agent",), ("agent",), ttl_s=7 * 86_400.0),
     Bucket("IDEMPOTENCY", ("gateway",), ("gateway",), ttl_s=86_400.0),
+    Bucket("OPEN_PROPOSALS", ("approval",), ("approval",), key_ttl=True),
     Bucket("COUNTERS", ("tool-executor",), ("tool-executor",), ttl_s=2 * 86_400.0),
 )
 

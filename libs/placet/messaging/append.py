@@ -135,9 +135,12 @@ class AuditWriter:
         self._bus = bus
         self._source = f"placet/{bus.settings.user}"
 
-    async def write(self, tenant: str, name: str, entity: str, record: Event) -> None:
-        """Raises `PlacetError(dependency_unavailable)` when the record could not be stored: no unaudited work."""
-        message_id = new_id("aud")
+    async def write(self, tenant: str, name: str, entity: str, record: Event, *, once: str | None = None) -> None:
+        """With `once` given (the same on every attempt), a record written again at once is stored a single time.
+
+        Raises `PlacetError(dependency_unavailable)` when the record could not be stored: no unaudited work.
+        """
+        message_id = f"{tenant}:{once}" if once else new_id("aud")
         payload = wire.encode(
             message_id=message_id,
             source=self._source,

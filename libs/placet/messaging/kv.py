@@ -81,10 +81,13 @@ class KeyValue:
         """Raises `KeyConflictError` when the key has moved past `revision`."""
         return await self._publish(key, value, self._headers(revision, ttl_s))
 
-    async def delete(self, key: str, revision: int | None = None) -> None:
+    async def delete(self, key: str, revision: int | None = None, *, ttl_s: int | None = None) -> None:
+        """With `ttl_s` the mark of the deletion goes as well. Raises `KeyConflictError` when past `revision`."""
         headers = {_OPERATION: "DEL"}
         if revision is not None:
             headers[EXPECTED] = str(revision)
+        if ttl_s is not None:
+            headers[_TTL] = str(ttl_s)
         await self._publish(key, b"", headers)
 
     async def _gone_revision(self, key: str) -> int | None:

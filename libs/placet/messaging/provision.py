@@ -88,7 +88,7 @@ def _consumer_config(durable: Durable) -> ConsumerConfig:
         ack_wait=durable.ack_wait_s,
         max_deliver=durable.max_deliver,
         max_ack_pending=durable.max_ack_pending,
-        deliver_policy=DeliverPolicy.ALL,
+        deliver_policy=DeliverPolicy.NEW if durable.only_new else DeliverPolicy.ALL,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
@@ -64,11 +65,21 @@ class Runs:
         await self.driver.drive(run, attempt=job.attempt)
 
     async def on_proposal_completed(self, job: Job) -> None:
-        """Resume the run that waits for this proposal. Proposals made over HTTP have no run."""
+        """Resume every run that waits for this proposal. Calls made over HTTP have no run."""
         completed = Completed.model_validate(job.event.envelope.data)
-        run_id, tenant = completed.origin.run_id, job.event.tenant
-        if run_id is None or completed.origin.tenant != tenant:
+        if completed.origin.tenant != job.event.tenant:
             return
+        waiting = {completed.origin.run_id, *(caller.run_id for caller in completed.joined)} - {None}
+        # Each for itself: a run that is busy, or broken, does not keep the others from going on.
+        ends = await asyncio.gather(
+            *(self._resume(job, completed, str(run_id)) for run_id in waiting), return_exceptions=True
+        )
+        for end in ends:
+            if isinstance(end, BaseException):
+                raise end
+
+    async def _resume(self, job: Job, completed: Completed, run_id: str) -> None:
+        tenant = job.event.tenant
         record = await self.logs.read(tenant, run_id)
         if record.completed:
             return

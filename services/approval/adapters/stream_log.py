@@ -11,8 +11,8 @@ from placet.contracts.envelope import Event, now
 from placet.contracts.registry import approval_events
 from placet.messaging.append import Appender, ConflictError, NewEvent
 from placet.messaging.reading import EventReader, Stored
-from services.approval.domain.state import Proposal, Recorded, advance, fold
-from services.approval.ports import HistoryItem, StaleError
+from services.approval.domain.state import Proposal, Recorded, advance, fold, merged_into
+from services.approval.ports import Found, HistoryItem, StaleError
 
 _MODELS = approval_events()
 OWNER = "approval"
@@ -38,8 +38,12 @@ class StreamProposalLog:
         return self._states.get((tenant, proposal_id)) or await self.load(tenant, proposal_id)
 
     async def load(self, tenant: str, proposal_id: str) -> Proposal | None:
+        return (await self.find(tenant, proposal_id)).state
+
+    async def find(self, tenant: str, proposal_id: str) -> Found:
         stored = await self._reader.entity(tenant, OWNER, proposal_id)
-        state = fold([_recorded(event) for event in stored if event.verified and event.name in _MODELS])
+        history = [_recorded(event) for event in stored if event.verified and event.name in _MODELS]
+        state = fold(history)
         bad = [event for event in stored if not event.verified]
         if bad:
             await self._alarm(tenant, proposal_id, bad)
@@ -47,7 +51,7 @@ class StreamProposalLog:
             # What lies behind the last good event counts for compare-and-set, good or not.
             state = replace(state, last_seq=max(event.seq for event in stored))
             self._remember(tenant, state)
-        return state
+        return Found(state, merged_into(history), stored[-1].seq if stored else 0)
 
     async def history(self, tenant: str, proposal_id: str) -> list[HistoryItem]:
         return [

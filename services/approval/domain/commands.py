@@ -50,6 +50,13 @@ class Respond:
 
 
 @dataclass(frozen=True, slots=True)
+class View:
+    """Somebody who sees the proposal has opened the whole packet. `decider` is judged as if to approve it."""
+
+    decider: Decider
+
+
+@dataclass(frozen=True, slots=True)
 class Withdraw:
     """The requester's own run was cancelled."""
 
@@ -69,7 +76,7 @@ class Conclude:
     outcome: dict[str, Any]
 
 
-Command = Approve | Edit | Reject | Respond | Withdraw | Expire | Conclude
+Command = Approve | Edit | Reject | Respond | View | Withdraw | Expire | Conclude
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from services.approval.domain.commands import (
     Moment,
     Reject,
     Respond,
+    View,
     Withdraw,
 )
 from services.approval.domain.state import Proposal
@@ -130,6 +131,18 @@ def _respond(state: Proposal, command: Respond, moment: Moment) -> list[Named] |
     return [("responded", ev.Responded(proposal_id=state.id, by=command.decider.id, message=command.message))]
 
 
+def unseen_by(state: Proposal, person: str) -> bool:
+    """Whether a first look by `person` would be worth an event: it is open, not their own, and not seen before."""
+    return state.open and person != state.origin.requester and person not in state.viewed
+
+
+def _view(state: Proposal, command: View, moment: Moment) -> list[Named] | Refusal:
+    decider = command.decider
+    if not unseen_by(state, decider.id) or not decider.eligibility.allowed:
+        return []
+    return [("viewed", ev.Viewed(proposal_id=state.id, by=decider.id, digest=state.packet.digest))]
+
+
 def _withdraw(state: Proposal, command: Withdraw, moment: Moment) -> list[Named] | Refusal:
     if command.requester != state.origin.requester:
         return _INVISIBLE
@@ -167,6 +180,7 @@ def completed(state: Proposal, reason: FinishReason, outcome: dict[str, Any]) ->
         arguments=state.packet.arguments,
         edited=state.edited,
         decided_by=state.decided_by,
+        joined=state.joined,
         outcome=outcome,
     )
 
@@ -200,6 +214,7 @@ _HANDLERS: dict[type, Callable[[Proposal, Any, Moment], list[Named] | Refusal]] 
     Edit: _edit,
     Reject: _reject,
     Respond: _respond,
+    View: _view,
     Withdraw: _withdraw,
     Expire: _expire,
     Conclude: _conclude,

@@ -13,7 +13,9 @@ from placet.contracts.proposals import (
     ActionPacket,
     Approval,
     ApprovalCount,
+    Caller,
     FinishReason,
+    Hold,
     Origin,
     ProposalStatus,
     ProposalView,
@@ -53,6 +55,10 @@ class Proposal:
     ending_outcome: dict[str, Any] | None = None
     finish_reason: FinishReason | None = None
     outcome: dict[str, Any] | None = None
+    viewed: tuple[str, ...] = ()
+    joined: tuple[Caller, ...] = ()
+    holds: tuple[Hold, ...] = ()
+    trigger: str | None = None
 
     @property
     def open(self) -> bool:
@@ -62,6 +68,10 @@ class Proposal:
     @property
     def approver_ids(self) -> tuple[str, ...]:
         return tuple(approval.by for approval in self.approvals)
+
+    def answers(self, proposal_id: str) -> bool:
+        """Whether the call that would have been this proposal has joined here."""
+        return any(caller.proposal_id == proposal_id for caller in self.joined)
 
     def status(self, *, executing: bool = False) -> ProposalStatus:
         if self.finish_reason or self.ending:
@@ -123,6 +133,12 @@ def fold(history: Iterable[Recorded]) -> Proposal | None:
     return state
 
 
+def merged_into(history: Iterable[Recorded]) -> str | None:
+    """The proposal that the call of this history was merged into last; None when it was never."""
+    merges = [recorded.event.into for recorded in history if isinstance(recorded.event, ev.Merged)]
+    return merges[-1] if merges else None
+
+
 def advance(state: Proposal, recorded: Recorded) -> Proposal:
     """The state after one more event. Events after the end change nothing but the sequence."""
     event = recorded.event
@@ -131,10 +147,23 @@ def advance(state: Proposal, recorded: Recorded) -> Proposal:
         return state
     if isinstance(event, ev.WaitingForHuman):
         return replace(state, surfaced=True)
-    if isinstance(event, ev.Approved):  # Edited is one, too
-        return _agreed(state, event)
+    if isinstance(event, ev.Viewed):
+        return replace(state, viewed=(*state.viewed, event.by))
+    if isinstance(event, ev.Joined):
+        return replace(state, joined=(*state.joined, event.caller))
     if isinstance(event, ev.Completed):
         return replace(state, finish_reason=event.finish_reason, outcome=event.outcome, ending=None)
+    return _decided(state, event)
+
+
+def _decided(state: Proposal, event: Event) -> Proposal:
+    """What was decided once stays decided: a decision behind a decision changes nothing, but the world may move."""
+    if not state.open and (state.ending is not None or not isinstance(event, ev.Superseded)):
+        return state
+    if isinstance(event, ev.Approved):  # Edited is one, too
+        return _agreed(state, event)
+    if isinstance(event, ev.Regraded):
+        return _regraded(state, event)
     reason = _ENDINGS.get(type(event))
     return replace(state, **_ended(state, event, reason)) if reason else state
 
@@ -148,7 +177,24 @@ def _born(event: ev.Proposed, recorded: Recorded) -> Proposal:
         created_at=recorded.time,
         expires_at=event.expires_at,
         last_seq=recorded.seq,
+        holds=event.holds,
     )
+
+
+def _regraded(state: Proposal, event: ev.Regraded) -> Proposal:
+    """The action as it stands now. `withdrawn` is an end like any other."""
+    state = replace(
+        state,
+        packet=event.packet,
+        idempotency_key=event.idempotency_key,
+        approvals=event.approvals,
+        decided_by=tuple(approval.by for approval in event.approvals),
+        trigger=event.trigger,
+    )
+    if event.finish_reason is None:
+        return state
+    outcome = {"finish_reason": event.finish_reason.value, "reason": event.reason, "diff": event.diff}
+    return replace(state, ending=event.finish_reason, ending_outcome=outcome)
 
 
 def _agreed(state: Proposal, event: ev.Approved) -> Proposal:

@@ -1,21 +1,12 @@
-"""Propose, decide and withdraw: every one an append by compare-and-set, so that of many deciders one wins."""
+"""Decide and withdraw: every one an append by compare-and-set, so that of many deciders one wins."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
 
 from placet.audit.trail import AuditTrail
-from placet.contracts import events as ev
-from placet.contracts.approvals import (
-    DecideProposal,
-    DecisionResult,
-    ProposalReply,
-    ProposeAction,
-    WithdrawProposal,
-)
+from placet.contracts.approvals import DecideProposal, DecisionResult, WithdrawProposal
 from placet.contracts.digests import idempotency_key
 from placet.contracts.directory import Person
 from placet.contracts.envelope import now
@@ -29,7 +20,7 @@ from services.approval.domain.state import Proposal
 from services.approval.errors import Refusal
 from services.approval.handlers.eligibility import Judge
 from services.approval.handlers.ending import Ending
-from services.approval.ports import Assessor, ExpiryTimers, ProposalLog, StaleError
+from services.approval.ports import Assessor, ProposalLog, StaleError
 
 _RACES = 8
 
@@ -37,38 +28,11 @@ _RACES = 8
 @dataclass(frozen=True, slots=True)
 class Decisions:
     log: ProposalLog
-    timers: ExpiryTimers
     judge: Judge
     assessor: Assessor
     grants: GrantVerifier
     audit: AuditTrail
     ending: Ending
-
-    async def on_propose(self, call: Call, command: ProposeAction) -> ProposalReply:
-        """Make a proposal durable and surface it. Asking again with the same id changes nothing.
-
-        Killed in between: the timer is armed first (a timer without a proposal does nothing), and a `proposed`
-        without its `waiting-for-human` is surfaced by the reaction to `proposed`.
-        """
-        if command.origin.tenant != call.tenant:
-            raise PlacetError(ErrorCode.INVALID_REQUEST, "The origin's tenant is not the subject's.")
-        state = await self.log.load(call.tenant, command.proposal_id)
-        if state is None:
-            expires_at = now() + timedelta(seconds=command.packet.obligations.ttl_s)
-            await self.timers.arm(call.tenant, command.proposal_id, expires_at)
-            event = ev.Proposed(
-                proposal_id=command.proposal_id,
-                idempotency_key=command.idempotency_key,
-                origin=command.origin,
-                packet=command.packet,
-                expires_at=expires_at,
-            )
-            with suppress(StaleError):  # the same call, proposed by an attempt before this one
-                await self.log.append(call.tenant, command.proposal_id, "proposed", event, 0)
-            state = await self.log.recall(call.tenant, command.proposal_id)
-        if state is None or state.origin.requester != command.origin.requester:
-            raise PlacetError(ErrorCode.CONFLICT, "This proposal id belongs to another call.")
-        return ProposalReply(proposal=(await self.ending.surface(state)).view())
 
     async def on_decide(self, call: Call, command: DecideProposal) -> DecisionResult:
         grant = self.grants.verify(command.grant, call.tenant, purpose=Purpose.REQUEST)

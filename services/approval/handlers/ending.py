@@ -10,25 +10,23 @@ from dataclasses import dataclass, replace
 
 from placet.audit.trail import AuditTrail
 from placet.contracts import events as ev
-from placet.contracts.proposals import FinishReason
 from placet.observability import metrics
 from services.approval.domain.decide import Named, completed
 from services.approval.domain.state import Proposal, Recorded, advance
-from services.approval.ports import ProposalLog, StaleError
+from services.approval.ports import OpenProposals, ProposalLog, StaleError
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
     log: ProposalLog
     audit: AuditTrail
+    desk: OpenProposals
 
     async def append_all(self, state: Proposal, events: list[Named]) -> Proposal:
         """Append `events` in order and end the proposal if they decide its end. Raises `StaleError`."""
         for name, event in events:
             seq, time = await self.log.append(state.origin.tenant, state.id, name, event, state.last_seq)
             state = advance(state, Recorded(seq, name, time, event))
-            if isinstance(event, ev.Completed):
-                await self._report(state, event.finish_reason)
         return await self.finish(state)
 
     async def finish(self, state: Proposal) -> Proposal:
@@ -61,13 +59,17 @@ class Ending:
         except StaleError:
             return state
 
-    async def _report(self, state: Proposal, reason: FinishReason) -> None:
-        metrics.PROPOSALS.labels(reason.value).inc()
+    async def close(self, state: Proposal) -> None:
+        """What follows the last event: its record, once however often this is done, and the keys it held."""
+        reason = state.finish_reason
+        if reason is None:
+            return
         await self.audit.record(
             state.origin.tenant,
             "proposal-completed",
             action=state.packet.tool,
             outcome=reason.value,
+            once=f"completed:{state.id}",
             actor=state.origin.requester,
             tool=state.packet.tool,
             approvers=state.decided_by,
@@ -78,3 +80,5 @@ class Ending:
             idempotency_key=state.idempotency_key,
             request_id=state.origin.request_id,
         )
+        await self.desk.release(state.holds)
+        metrics.PROPOSALS.labels(reason.value).inc()

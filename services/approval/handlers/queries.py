@@ -16,13 +16,20 @@ from placet.contracts.approvals import (
     QueryAudit,
     StoredEvent,
 )
+from placet.contracts.envelope import now
 from placet.contracts.errors import ErrorCode, PlacetError, not_found
 from placet.contracts.policy import Subject
 from placet.identity.grants import GrantVerifier, Purpose
 from placet.messaging.rpc import Call
+from services.approval.domain import decide as rules
+from services.approval.domain.commands import Decider, Moment, View
 from services.approval.domain.state import Proposal
+from services.approval.errors import Refusal
 from services.approval.handlers.eligibility import Judge
-from services.approval.ports import EffectLedger, ProposalIndex, ProposalLog, ProposalQuery
+from services.approval.handlers.ending import Ending
+from services.approval.ports import EffectLedger, ProposalIndex, ProposalLog, ProposalQuery, StaleError
+
+_RACES = 5
 
 
 class AuditReader(Protocol):
@@ -37,13 +44,32 @@ class Queries:
     judge: Judge
     grants: GrantVerifier
     audit: AuditReader
+    ending: Ending
 
     async def on_get(self, call: Call, command: GetProposal) -> ProposalReply:
         state = await self._visible(call, command.grant, command.proposal_id)
+        state = await self._seen(call, command, state)
         executing = False
         if state.approved and state.finish_reason is None:
             executing = await self.ledger.claimed(call.tenant, state.idempotency_key)
         return ProposalReply(proposal=state.view(executing=executing))
+
+    async def _seen(self, call: Call, command: GetProposal, state: Proposal) -> Proposal:
+        """Keep that one who may decide has opened it. Others append at the same time: then it is tried again."""
+        reader = self.grants.verify(command.grant, call.tenant, purpose=Purpose.REQUEST).actor
+        for _ in range(_RACES):
+            if not rules.unseen_by(state, reader):
+                break
+            person = await self.judge.person(call.tenant, reader)
+            decider = Decider(person.id, person.roles, await self.judge.eligibility(person, "approve", state))
+            events = rules.decide(state, View(decider), Moment(now()))
+            if isinstance(events, Refusal) or not events:
+                break
+            try:
+                return await self.ending.append_all(state, events)
+            except StaleError:
+                state = await self.log.load(call.tenant, state.id) or state
+        return state
 
     async def on_list(self, call: Call, command: ListProposals) -> ProposalPage:
         """A page of what the caller may see. The index narrows to candidates, policy has the last word on each."""

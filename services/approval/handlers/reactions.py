@@ -36,9 +36,16 @@ class Reactions:
             await self._apply(job.event.tenant, proposal_id, outcome)
 
     async def on_decided(self, job: Job) -> None:
-        """Finish what a process that died in between has left: surface a proposal, or write its last event."""
-        state = await self.log.recall(job.event.tenant, job.event.entity)
-        if state:
+        """What follows a stored event, whoever stored it and died: surface it, write its last event, close it."""
+        event = job.event
+        state = await self.log.recall(event.tenant, event.entity)
+        if state and state.last_seq < event.seq:
+            state = await self.log.load(event.tenant, event.entity)
+        if state is None:
+            return
+        if event.name == "completed":
+            await self.ending.close(state)
+        else:
             await self.ending.finish(await self.ending.surface(state))
 
     async def on_timer(self, subject: str) -> None:

@@ -24,6 +24,11 @@ def channel_of(origin: Origin) -> Channel:
     return "chat" if origin.run_id else "http"
 
 
+def influence_of(origin: Origin) -> Influence:
+    """What the call rested on when it was made: an edit and the commit are judged by it, too."""
+    return Influence(authors=origin.authors, untrusted_documents=origin.untrusted_documents)
+
+
 @dataclass(frozen=True, slots=True)
 class Assessments:
     callers: Callers
@@ -51,7 +56,7 @@ class Assessments:
         around = Circumstances(
             route=Route(origin.route),
             channel=channel_of(origin),
-            influence=Influence(authors=origin.authors),
+            influence=influence_of(origin),
             budget=self.limits.after(0) if origin.run_id else None,
         )
         arguments = strip_identity(command.args).arguments

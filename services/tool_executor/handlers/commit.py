@@ -14,7 +14,6 @@ from placet.contracts import events as ev
 from placet.contracts.directory import Person
 from placet.contracts.envelope import now
 from placet.contracts.errors import ErrorCode, PlacetError
-from placet.contracts.policy import Influence
 from placet.contracts.registry import approval_events
 from placet.contracts.tools import Route
 from placet.messaging.work_queue import Job, RetryLater
@@ -27,7 +26,7 @@ from services.tool_executor.domain.ledger import Entry, State
 from services.tool_executor.domain.masking import masked
 from services.tool_executor.domain.packet import described, drift, gone
 from services.tool_executor.errors import denial, tool_not_allowed
-from services.tool_executor.handlers.assess import channel_of
+from services.tool_executor.handlers.assess import channel_of, influence_of
 from services.tool_executor.handlers.assessment import Assessment, Assessor
 from services.tool_executor.handlers.effects import Effect, EffectRunner
 from services.tool_executor.handlers.identity import Callers
@@ -123,7 +122,7 @@ class Commits:
             route=Route(origin.route),
             channel=channel_of(origin),
             stage="commit",
-            influence=Influence(authors=origin.authors),
+            influence=influence_of(origin),
             approvers=await self._approvers(approved),
         )
         try:

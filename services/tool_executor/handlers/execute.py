@@ -141,17 +141,27 @@ class ToolCalls:
         return _reply(governed, assessment, ToolResult(data), key=effect.key, repeated=repeated)
 
     async def _propose(self, governed: Governed, assessment: Assessment) -> ToolReply:
-        """Put the call before people. The proposal's id comes from the call: asking twice is one proposal."""
+        """Put the call before people. The proposal's id comes from the call: asking twice is one proposal.
+
+        Where the very same is open already, the answer is that proposal, under its own id and key.
+        """
         preview = await self.assessor.preview(assessment, governed.context)
         packet = assessment.packet(governed.tenant, preview)
-        origin, proposal_id = governed.origin, governed.proposal_id
-        key = _key(governed, assessment, occasion=proposal_id)
-        view = await self.approvals.propose(
-            ProposeAction(proposal_id=proposal_id, idempotency_key=key, origin=origin, packet=packet)
+        key = _key(governed, assessment, occasion=governed.proposal_id)
+        command = ProposeAction(
+            proposal_id=governed.proposal_id, idempotency_key=key, origin=governed.origin, packet=packet
         )
-        await self.records.decided(governed, assessment, "require_approval", proposal_id=proposal_id)
-        note = _card(proposal_id, view, view.expires_at)
-        return _reply(governed, assessment, None, key=key).model_copy(update={"proposal": note, "digest": view.digest})
+        try:
+            view = await self.approvals.propose(command)
+        except PlacetError as error:
+            if not error.retryable:
+                await self.records.refused(governed.caller, governed.command, error, assessment=assessment)
+            raise
+        await self.records.decided(governed, assessment, "require_approval", proposal_id=view.proposal_id)
+        note = _card(view.proposal_id, view, view.expires_at)
+        return _reply(governed, assessment, None, key=view.idempotency_key).model_copy(
+            update={"proposal": note, "digest": view.digest}
+        )
 
     async def _asked_before(self, governed: Governed, error: PlacetError) -> ToolReply | None:
         """A call made again after a crash is still its proposal, even if that has moved the world meanwhile."""

@@ -47,5 +47,6 @@ class Governed:
             intent=command.intent,
             lineage=command.lineage,
             authors=command.authors,
+            untrusted_documents=command.untrusted_documents,
             request_id=self.context.request_id,
         )

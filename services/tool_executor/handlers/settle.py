@@ -25,7 +25,7 @@ class Settlements:
     async def on_settle(self, call: Call, command: SettleEffect) -> EffectState:
         caller = await self.callers.of(command.grant, call.tenant, purpose=Purpose.REQUEST)
         answer = await self.callers.duty(caller, "effects.settle")
-        who = {"actor": caller.person.id, "roles": caller.person.roles, "idempotency_key": command.key}
+        who: dict[str, Any] = {"actor": caller.person.id, "roles": caller.person.roles, "idempotency_key": command.key}
         if not answer.allowed:
             code = ErrorCode.PERMISSION_DENIED.value
             await self.audit.record(

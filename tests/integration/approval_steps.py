@@ -1,0 +1,76 @@
+"""Steps that tests of the approval service take, on the governance rig."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from placet.contracts.errors import PlacetError
+from placet.contracts.proposals import ProposalStatus, ProposalView
+from placet.contracts.tools import Route
+from placet.observability.context import new_id
+from placet.testkit.waiting import until
+from services.approval.app import Approval, build
+from tests.integration.governance_rig import GovernanceRig
+
+PATIENCE_S = 20.0
+
+
+async def ask_refund(
+    rig: GovernanceRig,
+    order: str = "A1002",
+    amount: float = 1,
+    *,
+    person: str = "alice",
+    reason: str | None = None,
+    **extra: Any,
+) -> str:
+    """The proposal that a refund asked for in a chat waits under; with `reason` given, it may be one that is open."""
+    extra.setdefault("run_id", new_id("run"))
+    extra.setdefault("route", Route.BUSINESS_ACTION)
+    args = {"order_id": order, "amount": amount, "reason": reason or new_id("why")}
+    return await asked(rig, person, "refund_payment", args, **extra)
+
+
+async def asked(rig: GovernanceRig, person: str, tool: str, args: dict[str, Any], **extra: Any) -> str:
+    reply = await rig.execute(person, tool, args, **extra)
+    assert reply.proposal is not None, reply
+    return reply.proposal.proposal_id
+
+
+async def ended(rig: GovernanceRig, proposal_id: str, viewer: str = "alice") -> ProposalView:
+    view: ProposalView | None = None
+
+    async def completed() -> bool:
+        nonlocal view
+        view = await rig.proposal(viewer, proposal_id)
+        return view.status is ProposalStatus.COMPLETED
+
+    await until(completed, timeout_s=PATIENCE_S, what=f"the end of {proposal_id}")
+    assert view is not None
+    return view
+
+
+async def names(rig: GovernanceRig, proposal_id: str, viewer: str = "alice") -> list[str]:
+    """The names of the proposal's events, in order."""
+    return [item.name for item in (await rig.history(viewer, proposal_id)).items]
+
+
+async def refused(work: Awaitable[Any]) -> PlacetError:
+    with pytest.raises(PlacetError) as caught:
+        await work
+    return caught.value
+
+
+@asynccontextmanager
+async def replica(rig: GovernanceRig, **changes: Any) -> AsyncIterator[Approval]:
+    """One more approval service beside the rig's own, sharing its queues."""
+    service = await build(rig.approval_settings(), **changes)
+    await service.start()
+    try:
+        yield service
+    finally:
+        await service.stop()
