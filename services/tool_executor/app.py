@@ -48,8 +48,11 @@ from services.tool_executor.handlers.execute import ToolCalls
 from services.tool_executor.handlers.identity import Callers
 from services.tool_executor.handlers.offer import Offer
 from services.tool_executor.handlers.open_effects import OpenEffects
+from services.tool_executor.handlers.packets import Packets
 from services.tool_executor.handlers.people import People
+from services.tool_executor.handlers.proposing import Proposing
 from services.tool_executor.handlers.records import CallRecords
+from services.tool_executor.handlers.rollbacks import Rollbacks
 from services.tool_executor.handlers.settle import Settlements
 from services.tool_executor.settings import Settings
 
@@ -112,6 +115,11 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
     limits = RunLimits(settings.tool_executor_run_tool_calls, settings.tool_executor_run_spend)
     offer = Offer(callers, registry, policy)
     approvals = EventVerifier([keys.read(settings.approval_public_file)])
+    packets = Packets(registry, assessor)
+    records = CallRecords(audit, registry)
+    approval_service = RpcApprovals(RpcClient(bus))
+    proposals = StreamProposals(EventReader(bus, "APPROVALS", approvals))
+    proposing = Proposing(approval_service, proposals, packets, records)
     calls = ToolCalls(
         callers=callers,
         registry=registry,
@@ -119,10 +127,9 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
         assessor=assessor,
         effects=effects,
         ledger=ledger,
-        approvals=RpcApprovals(RpcClient(bus)),
-        proposals=StreamProposals(EventReader(bus, "APPROVALS", approvals)),
+        proposing=proposing,
         counters=KvRunCounters(KeyValue(bus, "COUNTERS")),
-        records=CallRecords(audit, registry),
+        records=records,
         limits=limits,
     )
     store = KnowledgeStore(database, originals, NoEmbedder())
@@ -140,10 +147,12 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
         abandoned_after_s=settings.tool_executor_abandoned_after_s,
     )
 
+    rollbacks = Rollbacks(callers, registry, assessor, packets, approval_service, proposals, audit)
+
     routes: Mapping[str, Handler] = {
         "execute-tool": calls.on_execute,
         "list-tools": offer.on_list,
-        "assess-action": Assessments(callers, registry, assessor, limits).on_assess,
+        "assess-action": Assessments(callers, registry, assessor, packets, limits).on_assess,
         "resolve-citations": documents.on_resolve,
         "list-documents": documents.on_list,
         "get-document": documents.on_get,
@@ -164,6 +173,7 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
             _queue(bus, audit, approvals, "approved", commits.on_approved, settings.tool_executor_effect_concurrency),
             _queue(bus, audit, own, "claimed", open_effects.on_claimed, _OPEN_CONCURRENCY),
             _queue(bus, audit, own, "unknown", open_effects.on_unknown, _OPEN_CONCURRENCY),
+            _queue(bus, audit, own, "verification-failed", rollbacks.on_verification_failed, _OPEN_CONCURRENCY),
         ),
         health=HealthServer(settings.health_port, checks),
     )

@@ -137,3 +137,15 @@ def test_payload_of_yesterday_that_is_not_read_in_full_is_named() -> None:
     assert unreadable(Grown, {"proposal_id": "p", "by": "dave", "message": None}) is None
     assert unreadable(Renamed, {"proposal_id": "p", "by": "dave"}) == "these are not read any more: /by"
     assert str(unreadable(Before, {"proposal_id": "p"})).startswith("cannot be read any more")
+
+
+def test_payload_whose_listed_items_gained_an_optional_field_is_still_read() -> None:
+    class Page(BaseModel):
+        items: tuple[Grown, ...]
+
+    class Lost(BaseModel):
+        items: tuple[Renamed, ...]
+
+    page = {"items": [{"proposal_id": "p", "by": "dave"}]}
+    assert unreadable(Page, page) is None
+    assert unreadable(Lost, page) == "these are not read any more: /items/0/by"

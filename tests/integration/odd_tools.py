@@ -14,6 +14,8 @@ from placet.contracts.tools import Effect, RetryClass, Sensitivity
 from placet.toolkit import (
     Hooks,
     PackEnvironment,
+    Preview,
+    ResourceView,
     RollbackPlan,
     ToolContext,
     ToolResult,
@@ -57,7 +59,13 @@ class OddPack:
         ]
 
     def _write(self, name: str, retry: RetryClass, *, lookup: bool) -> ToolSpec:
-        hooks = Hooks(lookup=self.lookup if lookup else None, verify=self.verify, compensate=self.compensate)
+        hooks = Hooks(
+            preview=self.preview,
+            lookup=self.lookup if lookup else None,
+            verify=self.verify,
+            compensate=self.compensate,
+            rehearse=self.rehearse,
+        )
         return ToolSpec(
             name=name,
             title=name,
@@ -103,10 +111,26 @@ class OddPack:
         return ToolResult(dict(found)) if found else None
 
     async def verify(self, context: ToolContext, args: Args, result: ToolResult) -> Verification:
-        return Verification(ok=args.mode != "unverified", observed={"done": False})
+        return Verification(ok=not args.mode.startswith("unverified"), observed={"done": False})
+
+    async def preview(self, context: ToolContext, args: Args, resource: ResourceView | None) -> Preview:
+        """What undoes it, by mode: another call of the same kind, one that nobody may make, one that is not there."""
+        plans = {
+            "undoable": RollbackPlan("odd_write", {"mode": "ok"}),
+            "undone_by_nobody": RollbackPlan("run_readonly_sql", {"sql": "SELECT 1"}),
+            "undone_by_nothing": RollbackPlan("no_such_tool", {}),
+            "undone_badly": RollbackPlan("odd_write", {"mood": "ok"}),
+            "undone_in_vain": RollbackPlan("odd_write", {"mode": "hopeless"}),
+            "unverified": RollbackPlan("odd_write", {"mode": "ok"}),
+        }
+        return Preview(summary="odd", rollback=plans.get(args.mode))
+
+    async def rehearse(self, context: ToolContext, args: Args, resource: ResourceView | None) -> None:
+        if args.mode == "hopeless":
+            raise PlacetError(ErrorCode.CONFLICT, "It could not be undone.")
 
     async def compensate(self, context: ToolContext, args: Args, result: ToolResult) -> RollbackPlan | None:
-        return RollbackPlan("odd_write", {"mode": "ok"})
+        return RollbackPlan("no_such_tool" if args.mode == "unverified_stuck" else "odd_write", {"mode": "ok"})
 
     async def open(self, environment: PackEnvironment) -> None:
         self.effects.clear()

@@ -138,6 +138,9 @@ def _lost(stored: Any, read: Any, path: str = "") -> list[str]:
             for key, value in stored.items()
             for lost in (_lost(value, read[key], f"{path}/{key}") if key in read else [f"{path}/{key}"])
         ]
+    if isinstance(stored, list) and isinstance(read, list) and len(stored) == len(read):
+        pairs = enumerate(zip(stored, read, strict=True))
+        return [lost for index, (one, other) in pairs for lost in _lost(one, other, f"{path}/{index}")]
     return [] if stored == read else [path]
 
 

@@ -34,7 +34,7 @@ def _facts(proposal: ProposalView) -> Iterator[tuple[str, object]]:
     yield "blast radius", "; ".join(proposal.blast_radius)
     yield "rests on", ", ".join(proposal.lineage) or "no documents"
     rollback = proposal.rollback
-    rehearsed = " (rehearsed)" if rollback.rehearsed else ""
+    rehearsed = " (rehearsed)" if rollback.rehearsed else f" (not rehearsed: {rollback.note})"
     yield "rollback", f"{rollback.tool} {rollback.arguments}{rehearsed}" if rollback.tool else "none"
     yield "approvals", f"{len(proposal.approvals.given)} of {proposal.approvals.needed}: {given}"
     yield "expires", f"{proposal.expires_at:%F %T} UTC"

@@ -98,10 +98,11 @@ class Expired(Event):
 
 
 class Superseded(Event):
-    """The world moved between decision and commit: nothing was executed."""
+    """The world moved between decision and commit: nothing was executed. `message` is the difference as a sentence."""
 
     proposal_id: str
     diff: dict[str, Any]
+    message: str | None = None
 
 
 class Regraded(Event):
@@ -183,7 +184,7 @@ class Verified(_Effect):
 
 
 class VerificationFailed(_Effect):
-    """The read-back does not match: a known-bad state."""
+    """The read-back does not match: a known-bad state. `rollback` names tool, arguments and the proposal to undo it."""
 
     result: dict[str, Any]
     observed: dict[str, Any]

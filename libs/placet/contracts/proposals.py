@@ -60,11 +60,16 @@ class Change(_Value):
 
 
 class Rollback(_Value):
-    """The plan that would undo the effect; `rehearsed` says whether a dry run was made before surfacing (B9)."""
+    """The plan that would undo the effect (B9).
+
+    `rehearsed`: before the proposal was surfaced, the undo was put before policy and its tool asked, and nothing
+    stood against it. When not, `note` says why.
+    """
 
     tool: str | None = None
     arguments: dict[str, Any] = Field(default_factory=dict)
     rehearsed: bool = False
+    note: str = ""
 
 
 class Challenge(_Value):
@@ -113,7 +118,11 @@ class ActionPacket(_Value):
 
 
 class Origin(_Value):
-    """Where a proposal comes from: the requester and the run or HTTP call that asked."""
+    """Where a proposal comes from: the requester and the run or HTTP call that asked.
+
+    `rollback_of`: the proposal that this one offers to undo, or the effect's key when it ran without one. Such an
+    offer is the program's own: it belongs to no run, so that no run waits for it.
+    """
 
     tenant: str
     requester: str
@@ -126,6 +135,7 @@ class Origin(_Value):
     authors: tuple[str, ...] = ()
     untrusted_documents: tuple[str, ...] = ()
     request_id: str
+    rollback_of: str | None = None
 
 
 class Caller(_Value):
@@ -188,3 +198,4 @@ class ProposalView(_Value):
     created_at: datetime
     expires_at: datetime
     outcome: dict[str, Any] | None
+    rollback_of: str | None = None

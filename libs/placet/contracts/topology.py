@@ -100,6 +100,12 @@ DURABLES: tuple[Durable, ...] = (
         max_ack_pending=20_000,
     ),
     Durable(
+        "tool-executor__verification-failed-v1",
+        "EFFECTS",
+        ("placet.*.tool-executor.evt.verification-failed.v1.*",),
+        "tool-executor",
+    ),
+    Durable(
         "approval__effect-finished-v1",
         "EFFECTS",
         tuple(

@@ -24,6 +24,9 @@ class Hooks:
 
     `resource` raises `not_found` for absent and for invisible alike. `validate` raises `PlacetError` for a broken
     business rule. `lookup` answers whether the key already took effect, and with what result.
+
+    `rehearse` belongs to a tool that undoes another: asked before that effect is proposed, it raises `PlacetError` when
+    the undo could not be run afterwards (`validate` cannot tell: what is to be undone is not there yet).
     """
 
     resource: Callable[[ToolContext, Any], Awaitable[ResourceView]] | None = None
@@ -32,6 +35,7 @@ class Hooks:
     verify: Callable[[ToolContext, Any, ToolResult], Awaitable[Verification]] | None = None
     lookup: Callable[[ToolContext, Any], Awaitable[ToolResult | None]] | None = None
     compensate: Callable[[ToolContext, Any, ToolResult], Awaitable[RollbackPlan | None]] | None = None
+    rehearse: Callable[[ToolContext, Any, ResourceView | None], Awaitable[None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,7 +165,8 @@ def _conclude(state: Proposal, command: Conclude, moment: Moment) -> list[Named]
     events: list[Named] = []
     if command.reason is FinishReason.SUPERSEDED and state.ending is None:
         diff = command.outcome.get("diff", {})
-        events.append(("superseded", ev.Superseded(proposal_id=state.id, diff=diff)))
+        message = command.outcome.get("message")
+        events.append(("superseded", ev.Superseded(proposal_id=state.id, diff=diff, message=message)))
     events.append(("completed", completed(state, command.reason, command.outcome)))
     return events
 

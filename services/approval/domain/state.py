@@ -110,6 +110,7 @@ class Proposal:
             created_at=self.created_at,
             expires_at=self.expires_at,
             outcome=self.outcome or self.ending_outcome,
+            rollback_of=self.origin.rollback_of,
         )
 
 

@@ -148,10 +148,17 @@ def _lifetime(command: ProposeAction) -> int:
 
 
 def _key_of(command: ProposeAction) -> str:
-    """One action of one requester: tool, target and canonical arguments."""
+    """One action of one requester: tool, target and canonical arguments. The undo of one effect is not another's."""
     packet, origin = command.packet, command.origin
     target = f"{packet.resource.type}/{packet.resource.id}" if packet.resource else ""
-    return f"{origin.tenant}.{derived_id('same', origin.requester, packet.tool, target, packet.args_digest)}"
+    parts = (
+        origin.requester,
+        packet.tool,
+        target,
+        packet.args_digest,
+        *([origin.rollback_of] if origin.rollback_of else []),
+    )
+    return f"{origin.tenant}.{derived_id('same', *parts)}"
 
 
 def _group_of(command: ProposeAction) -> str:

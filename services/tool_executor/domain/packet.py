@@ -31,9 +31,10 @@ def build_packet(
     view: ResourceView | None,
     decision: Decision,
     preview: Preview,
+    rollback: Rollback,
 ) -> ActionPacket:
     """Everything about the action that does not depend on who decides."""
-    plan, resource = preview.rollback, resource_ref(view)
+    resource = resource_ref(view)
     touched = preview.touched or ((resource.id,) if resource else ())
     return ActionPacket(
         tool=spec.name,
@@ -48,7 +49,7 @@ def build_packet(
         blast_radius=preview.blast_radius or (f"{spec.effect.value}: {', '.join(touched) or spec.title}",),
         preview=preview.changes,
         summary=preview.summary or spec.title,
-        rollback=Rollback(tool=plan.tool, arguments=plan.arguments) if plan else Rollback(),
+        rollback=rollback,
         risk=decision.risk,
         policy_revision=decision.policy_revision,
         obligations=decision.obligations,

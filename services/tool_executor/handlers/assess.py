@@ -18,6 +18,7 @@ from services.tool_executor.domain.facts import Circumstances, RunLimits, actor_
 from services.tool_executor.errors import denial, tool_not_allowed
 from services.tool_executor.handlers.assessment import Assessor
 from services.tool_executor.handlers.identity import Callers
+from services.tool_executor.handlers.packets import Packets
 
 
 def channel_of(origin: Origin) -> Channel:
@@ -34,6 +35,7 @@ class Assessments:
     callers: Callers
     registry: ToolRegistry
     assessor: Assessor
+    packets: Packets
     limits: RunLimits
 
     async def on_assess(self, call: Call, command: AssessAction) -> PacketReply:
@@ -68,5 +70,4 @@ class Assessments:
                 ErrorCode.CONFLICT, "With these arguments no approval is needed: reject, and let it be asked anew."
             )
         await self.assessor.check_rules(assessment, context)
-        preview = await self.assessor.preview(assessment, context)
-        return PacketReply(packet=assessment.packet(origin.tenant, preview))
+        return PacketReply(packet=await self.packets.of(assessment, context, person, around))

@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from placet.contracts.digests import digest, idempotency_key
 from placet.contracts.directory import Person
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.policy import Decision, DecisionInput
-from placet.contracts.proposals import ActionPacket
+from placet.contracts.proposals import ActionPacket, Rollback
 from placet.observability import metrics
 from placet.policy.port import PolicyDecisionPoint
 from placet.toolkit import Preview, ResourceView, ToolContext, ToolSpec
@@ -38,8 +39,18 @@ class Assessment:
     decision: Decision
     decision_input: DecisionInput
 
-    def packet(self, tenant: str, preview: Preview) -> ActionPacket:
-        return build_packet(tenant, self.spec, self.arguments, self.resource, self.decision, preview)
+    def packet(self, tenant: str, preview: Preview, rollback: Rollback) -> ActionPacket:
+        return build_packet(tenant, self.spec, self.arguments, self.resource, self.decision, preview, rollback)
+
+    def key(self, tenant: str, occasion: str) -> str:
+        """The system's key for this effect on this occasion."""
+        return idempotency_key(
+            tenant=tenant,
+            tool=self.spec.name,
+            target=self.resource.id if self.resource else "",
+            args_digest=digest(self.arguments),
+            occasion=occasion,
+        )
 
 
 async def within(spec: ToolSpec, work: Awaitable[T]) -> T:

@@ -14,6 +14,7 @@ from placet.contracts import events as ev
 from placet.contracts.directory import Person
 from placet.contracts.envelope import now
 from placet.contracts.errors import ErrorCode, PlacetError
+from placet.contracts.proposals import Rollback
 from placet.contracts.registry import approval_events
 from placet.contracts.tools import Route
 from placet.messaging.work_queue import Job, RetryLater
@@ -110,7 +111,7 @@ class Commits:
             raise denial(assessment.decision)
         if assessment.decision.effect != "allow":
             raise PlacetError(ErrorCode.PERMISSION_DENIED, "The approvals no longer carry this call.")
-        fresh = assessment.packet(approved.origin.tenant, Preview(summary=""))
+        fresh = assessment.packet(approved.origin.tenant, Preview(summary=""), Rollback())
         moved = drift(approved.packet, fresh)
         if moved:
             raise PlacetError(ErrorCode.CONFLICT, described(moved), diff=moved)

@@ -18,6 +18,7 @@ from placet.contracts.tools import RetryClass
 from placet.observability import logs, metrics
 from placet.toolkit import RollbackPlan, ToolContext, ToolResult, ToolSpec, Verification
 from services.tool_executor.domain.ledger import NOT_EXECUTED, Entry, State
+from services.tool_executor.domain.rollback import rollback_id
 from services.tool_executor.handlers.assessment import within
 from services.tool_executor.ports import EffectLedger
 
@@ -182,9 +183,13 @@ class EffectRunner:
             **effect.identity(),
             result=data,
             observed=verification.observed,
-            rollback={"tool": plan.tool, "arguments": plan.arguments} if plan else None,
+            rollback=self._offered(effect, plan) if plan else None,
         )
         return await self._append(effect, "verification-failed", failed, entry)
+
+    def _offered(self, effect: Effect, plan: RollbackPlan) -> dict[str, Any]:
+        proposal_id = rollback_id(effect.context.tenant, effect.key)
+        return {"tool": plan.tool, "arguments": plan.arguments, "proposal_id": proposal_id}
 
     async def _verify(self, effect: Effect, result: ToolResult) -> Verification:
         spec = effect.spec

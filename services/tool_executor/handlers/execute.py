@@ -7,34 +7,30 @@ with the directory of now → business rules → allow | deny | proposal → led
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
 
-from placet.contracts.approvals import ProposeAction
-from placet.contracts.digests import digest, idempotency_key
+from placet.contracts.digests import digest
 from placet.contracts.envelope import now
 from placet.contracts.errors import ErrorCode, PlacetError
-from placet.contracts.execution import DecisionNote, ExecuteTool, ProposalNote, ToolReply
+from placet.contracts.execution import ExecuteTool, ToolReply
 from placet.contracts.policy import BudgetFacts, Influence
-from placet.contracts.proposals import ActionPacket, ProposalView
 from placet.messaging.rpc import Call
 from placet.observability import metrics
 from placet.toolkit import HandOver, ToolContext, ToolResult, ToolSpec
 from placet.toolkit.registry import ToolRegistry
 from services.tool_executor.domain.arguments import Stripped, strip_identity
 from services.tool_executor.domain.facts import Circumstances, RunLimits, actor_of
-from services.tool_executor.domain.masking import masked
 from services.tool_executor.errors import denial, tool_not_allowed
 from services.tool_executor.handlers.assessment import Assessment, Assessor, within
 from services.tool_executor.handlers.effects import Effect, EffectRunner
 from services.tool_executor.handlers.governed import Governed
 from services.tool_executor.handlers.identity import Caller, Callers
 from services.tool_executor.handlers.offer import Offer
+from services.tool_executor.handlers.proposing import Proposing
 from services.tool_executor.handlers.records import CallRecords, who
-from services.tool_executor.ports import Approvals, EffectLedger, LedgerRaceError, Proposals, RunCounters
+from services.tool_executor.handlers.replies import reply
+from services.tool_executor.ports import EffectLedger, LedgerRaceError, RunCounters
 
 _MAX_HANDOVERS = 1
-# How a call may end that was in order when it was first made.
-_MOVED = (ErrorCode.INVALID_ARGUMENTS, ErrorCode.CONFLICT, ErrorCode.NOT_FOUND, ErrorCode.LIMIT_REACHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +41,7 @@ class ToolCalls:
     assessor: Assessor
     effects: EffectRunner
     ledger: EffectLedger
-    approvals: Approvals
-    proposals: Proposals
+    proposing: Proposing
     counters: RunCounters
     records: CallRecords
     limits: RunLimits
@@ -54,12 +49,12 @@ class ToolCalls:
     async def on_execute(self, call: Call, command: ExecuteTool) -> ToolReply:
         caller = await self.callers.of(command.grant, call.tenant)
         try:
-            reply = await self._admit(call, caller, command)
+            answer = await self._admit(call, caller, command)
         except PlacetError as error:
             metrics.TOOL_CALLS.labels(self.records.label(command.tool), error.code.value).inc()
             raise
-        metrics.TOOL_CALLS.labels(reply.tool, reply.status).inc()
-        return reply
+        metrics.TOOL_CALLS.labels(answer.tool, answer.status).inc()
+        return answer
 
     async def _admit(self, call: Call, caller: Caller, command: ExecuteTool) -> ToolReply:
         spec = self.registry.get(command.tool)
@@ -90,14 +85,14 @@ class ToolCalls:
                 raise denial(assessment.decision)
             await self.assessor.check_rules(assessment, context)
         except PlacetError as error:
-            asked = await self._asked_before(governed, error)
+            asked = await self.proposing.asked_before(governed, error)
             if asked:
                 return asked
             await self.records.refused(governed.caller, governed.command, error, spec=spec, assessment=assessment)
             raise
         self.offer.saw_revision(assessment.decision.policy_revision)
         if assessment.decision.effect == "require_approval":
-            return await self._propose(governed, assessment)
+            return await self.proposing.propose(governed, assessment)
         if spec.writes:
             return await self._write(governed, assessment)
         return await self._read(governed, assessment, handovers)
@@ -111,7 +106,7 @@ class ToolCalls:
         if isinstance(result, HandOver):
             return await self._hand_over(governed, result, handovers)
         await self.records.finished(governed, assessment, result.data)
-        return _reply(governed, assessment, result)
+        return reply(governed, assessment, result)
 
     async def _hand_over(self, governed: Governed, handover: HandOver, handovers: int) -> ToolReply:
         spec = self.registry.get(handover.tool)
@@ -138,50 +133,7 @@ class ToolCalls:
             await self.records.refused(governed.caller, governed.command, error, assessment=assessment)
             raise
         await self.records.finished(governed, assessment, data, entry=entry, key=effect.key)
-        return _reply(governed, assessment, ToolResult(data), key=effect.key, repeated=repeated)
-
-    async def _propose(self, governed: Governed, assessment: Assessment) -> ToolReply:
-        """Put the call before people. The proposal's id comes from the call: asking twice is one proposal.
-
-        Where the very same is open already, the answer is that proposal, under its own id and key.
-        """
-        preview = await self.assessor.preview(assessment, governed.context)
-        packet = assessment.packet(governed.tenant, preview)
-        key = _key(governed, assessment, occasion=governed.proposal_id)
-        command = ProposeAction(
-            proposal_id=governed.proposal_id, idempotency_key=key, origin=governed.origin, packet=packet
-        )
-        try:
-            view = await self.approvals.propose(command)
-        except PlacetError as error:
-            if not error.retryable:
-                await self.records.refused(governed.caller, governed.command, error, assessment=assessment)
-            raise
-        await self.records.decided(governed, assessment, "require_approval", proposal_id=view.proposal_id)
-        note = _card(view.proposal_id, view, view.expires_at)
-        return _reply(governed, assessment, None, key=view.idempotency_key).model_copy(
-            update={"proposal": note, "digest": view.digest}
-        )
-
-    async def _asked_before(self, governed: Governed, error: PlacetError) -> ToolReply | None:
-        """A call made again after a crash is still its proposal, even if that has moved the world meanwhile."""
-        if not governed.spec.writes or error.code not in _MOVED:
-            return None
-        proposed = await self.proposals.find(governed.tenant, governed.proposal_id)
-        if proposed is None or proposed.packet.tool != governed.spec.name:
-            return None
-        packet = proposed.packet
-        return ToolReply(
-            call_id=governed.command.call_id,
-            tool=packet.tool,
-            status="waiting_for_human",
-            decision=DecisionNote(effect="require_approval", risk=packet.risk, policy_revision=packet.policy_revision),
-            proposal=_card(proposed.proposal_id, packet, proposed.expires_at),
-            stripped=governed.stripped.removed,
-            idempotency_key=proposed.idempotency_key,
-            digest=packet.digest,
-            repeated=True,
-        )
+        return reply(governed, assessment, ToolResult(data), key=effect.key, repeated=repeated)
 
     def _governed(
         self, call: Call, caller: Caller, command: ExecuteTool, spec: ToolSpec, stripped: Stripped
@@ -205,29 +157,8 @@ class ToolCalls:
         return self.limits.after(await self.counters.take_call(caller.grant.tenant, run_id))
 
 
-def _card(proposal_id: str, shown: ProposalView | ActionPacket, expires_at: datetime) -> ProposalNote:
-    """What a waiting card may carry."""
-    return ProposalNote(
-        proposal_id=proposal_id,
-        tool=shown.tool,
-        title=shown.title,
-        risk=shown.risk,
-        expires_at=expires_at.isoformat(),
-    )
-
-
-def _key(governed: Governed, assessment: Assessment, *, occasion: str) -> str:
-    return idempotency_key(
-        tenant=governed.tenant,
-        tool=governed.spec.name,
-        target=assessment.resource.id if assessment.resource else "",
-        args_digest=digest(assessment.arguments),
-        occasion=occasion,
-    )
-
-
 def _effect(governed: Governed, assessment: Assessment, *, occasion: str) -> Effect:
-    key = _key(governed, assessment, occasion=occasion)
+    key = assessment.key(governed.tenant, occasion)
     return Effect(
         key=key,
         spec=governed.spec,
@@ -240,31 +171,4 @@ def _effect(governed: Governed, assessment: Assessment, *, occasion: str) -> Eff
         arguments=assessment.arguments,
         args_digest=digest(assessment.arguments),
         requester=governed.caller.person.id,
-    )
-
-
-def _reply(
-    governed: Governed,
-    assessment: Assessment,
-    result: ToolResult | None,
-    *,
-    key: str | None = None,
-    repeated: bool = False,
-) -> ToolReply:
-    decision = assessment.decision
-    return ToolReply(
-        call_id=governed.command.call_id,
-        tool=governed.spec.name,
-        status="ok" if result else "waiting_for_human",
-        result=masked(result.data, decision.obligations.mask) if result else None,
-        evidence=result.evidence if result else (),
-        decision=DecisionNote(
-            effect=decision.effect,
-            risk=decision.risk,
-            policy_revision=decision.policy_revision,
-            reasons=decision.reasons,
-        ),
-        stripped=governed.stripped.removed,
-        idempotency_key=key,
-        repeated=repeated,
     )

@@ -44,6 +44,7 @@ class ChangeOrderTool:
                 verify=self.verify,
                 lookup=self.lookup,
                 compensate=self.compensate,
+                rehearse=self.rehearse,
             ),
         )
 
@@ -81,6 +82,10 @@ class ChangeOrderTool:
     async def compensate(self, ctx: ToolContext, args: ChangeOrder, result: ToolResult) -> RollbackPlan | None:
         return _rollback(args.order_id, result.data["before"])
 
+    async def rehearse(self, ctx: ToolContext, args: ChangeOrder, resource: ResourceView | None) -> None:
+        """Whether the order could be changed back: changing it leaves its state as it is."""
+        _check_state(await served_order(self._store, ctx, args.order_id))
+
 
 def _rollback(order_id: str, before: dict[str, str]) -> RollbackPlan | None:
     """Back to what it was. None when a field was empty before: the tool does not write empty fields."""
@@ -90,6 +95,12 @@ def _rollback(order_id: str, before: dict[str, str]) -> RollbackPlan | None:
 
 
 def _check(order: Order, args: ChangeOrder) -> None:
+    _check_state(order)
+    if changes.fields(order, args.changes()) == args.changes():
+        raise PlacetError(ErrorCode.INVALID_ARGUMENTS, "The order already is like that.", rule="no_change")
+
+
+def _check_state(order: Order) -> None:
     if order.state not in CHANGEABLE_STATES:
         raise PlacetError(
             ErrorCode.INVALID_ARGUMENTS,
@@ -97,5 +108,3 @@ def _check(order: Order, args: ChangeOrder) -> None:
             rule="order_state",
             state=order.state,
         )
-    if changes.fields(order, args.changes()) == args.changes():
-        raise PlacetError(ErrorCode.INVALID_ARGUMENTS, "The order already is like that.", rule="no_change")
