@@ -89,6 +89,10 @@ spec: setup ## Rows of the specification and the tests that prove them
 bench: setup ## Costs as ratios measured in one run
 	@$(BIN)/python -m tests.benchmarks
 
+.PHONY: bench-retrieval
+bench-retrieval: setup ## How well search finds; DATA=dir adds {docs, queries, qrels} files to our own questions
+	@$(BIN)/python -m tests.benchmarks.retrieval $(if $(DATA),--data $(DATA))
+
 .PHONY: clean
 clean: ## Remove the environment and all local state
 	@rm -rf $(VENV) .placet .mypy_cache .ruff_cache

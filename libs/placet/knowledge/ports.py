@@ -42,7 +42,7 @@ class FileParser(Protocol):
 
 
 class Embedder(Protocol):
-    """Text to vectors. `model` names the vector space; `weight` is its say when rankings are fused (lexical has 1)."""
+    """Text to vectors. `model` names the vector space; `weight` is its say beside that of words, which is 1."""
 
     @property
     def model(self) -> str: ...

@@ -10,14 +10,21 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from placet.knowledge.models import KnowledgeScope
 
+MOSTLY = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class ReadableScope:
-    """`keys` name bases and, where a document narrows its base, single documents. Counts are of published chunks."""
+    """`keys` name bases and, where a document narrows its base, single documents. Counts are of published chunks.
 
+    `mostly` says that it is at least half of what the tenant has: of that only the way of searching depends.
+    """
+
+    tenant: str
     keys: tuple[str, ...]
     chunks: int
     term_total: int
+    mostly: bool = False
 
 
 def settings(scope: KnowledgeScope) -> dict[str, str]:
@@ -52,16 +59,16 @@ WITH open_bases AS MATERIALIZED (
     WHERE d.tenant = :tenant AND d.scope_key LIKE 'd:%'
       AND knowledge.document_open(d.owner, d.roles, d.teams, d.clearance)
 )
-SELECT ARRAY(SELECT scope_key FROM keys) AS keys, coalesce(sum(v.chunk_count), 0) AS chunks,
-       coalesce(sum(v.term_count), 0) AS term_total
-FROM keys
-JOIN knowledge.documents d ON d.tenant = :tenant AND d.scope_key = keys.scope_key
-JOIN knowledge.versions v
-  ON v.tenant = d.tenant AND v.document_id = d.document_id AND v.version = d.published_version
+SELECT coalesce(array_agg(t.scope_key), '{}') AS keys, coalesce(sum(t.chunks), 0) AS chunks,
+       coalesce(sum(t.terms), 0) AS term_total,
+       (SELECT coalesce(sum(a.chunks), 0) FROM knowledge.scope_totals a WHERE a.tenant = :tenant) AS all_chunks
+FROM keys JOIN knowledge.scope_totals t ON t.tenant = :tenant AND t.scope_key = keys.scope_key AND t.chunks > 0
 """)
 
 
 async def resolve(connection: AsyncConnection, scope: KnowledgeScope) -> ReadableScope:
     """What `scope` may read now. The transaction carries `settings(scope)`."""
     row = (await connection.execute(_RESOLVE, {"tenant": scope.tenant})).one()
-    return ReadableScope(keys=tuple(row.keys), chunks=int(row.chunks), term_total=int(row.term_total))
+    chunks = int(row.chunks)
+    mostly = chunks >= MOSTLY * int(row.all_chunks)
+    return ReadableScope(scope.tenant, tuple(row.keys), chunks, int(row.term_total), mostly)

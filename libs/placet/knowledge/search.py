@@ -12,12 +12,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from placet.contracts.errors import PlacetError
 from placet.knowledge import scope as scopes
+from placet.knowledge import vectors
 from placet.knowledge.lexical import candidates_of, corpus_of
 from placet.knowledge.models import Hit, KnowledgeScope
 from placet.knowledge.ports import Database, Embedder
 from placet.knowledge.ranking import Corpus, bm25, coverage, fuse, snippet
 from placet.knowledge.tokens import query_terms
-from placet.knowledge.vectors import nearest
 
 VECTOR_CANDIDATES = 50
 MAX_K = 50
@@ -48,24 +48,20 @@ class Search:
         k = max(1, min(k, MAX_K))
         wanted = query_terms(query[:MAX_QUERY])
         vector = await self._vector(query)
-        async with self.database.transaction(local=scopes.settings(scope), read_only=True) as connection:
+        local = {**scopes.settings(scope), **vectors.SETTINGS}
+        async with self.database.transaction(local=local, read_only=True) as connection:
             readable = await scopes.resolve(connection, scope)
-            corpus = await corpus_of(connection, scope.tenant, readable, wanted)
-            candidates = await candidates_of(connection, scope.tenant, readable, wanted)
+            corpus = await corpus_of(connection, readable, wanted)
+            candidates = await candidates_of(connection, readable, corpus, wanted)
             near: dict[str, float] = {}
             if vector is not None:
-                near = await nearest(
-                    connection,
-                    scope.tenant,
-                    readable,
-                    model=self.embedder.model,
-                    vector=vector,
-                    limit=VECTOR_CANDIDATES,
+                near = await vectors.nearest(
+                    connection, readable, model=self.embedder.model, vector=vector, limit=VECTOR_CANDIDATES
                 )
-            ranked = fuse([(bm25(candidates, corpus), 1.0), (list(near), self.embedder.weight)])
-            bodies = await _read_bodies(connection, scope.tenant, [chunk_id for chunk_id, _ in ranked[: k + SPARE]])
+            ranked = fuse(bm25(candidates, corpus, wanted), near, self.embedder.weight)
+            bodies = await _read_bodies(connection, scope.tenant, list(ranked)[: k + SPARE])
         counts = {candidate.chunk_id: candidate.counts for candidate in candidates}
-        readable_now = [(chunk_id, score) for chunk_id, score in ranked if chunk_id in bodies]
+        readable_now = [(chunk_id, score) for chunk_id, score in ranked.items() if chunk_id in bodies]
         return [
             replace(
                 _hit(bodies[chunk_id], wanted, corpus),
@@ -85,11 +81,11 @@ class Search:
     async def _vector(self, query: str) -> list[float] | None:
         """The query as a vector, before a connection is held; without one the search is lexical only."""
         try:
-            vectors = await self.embedder.embed([_embeddable(query)])
+            embedded = await self.embedder.embed([_embeddable(query)])
         except PlacetError as error:
             _log.warning("searching without vectors: %s", error)
             return None
-        return vectors[0] if vectors else None
+        return embedded[0] if embedded else None
 
 
 def _embeddable(query: str) -> str:

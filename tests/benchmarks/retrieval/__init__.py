@@ -1,0 +1,1 @@
+"""How well search finds: `make bench-retrieval`, with `DATA=directory` for question sets of your own."""
