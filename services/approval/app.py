@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from placet.audit.sealer import Sealer
 from placet.audit.trail import AuditTrail
+from placet.contracts.envelope import now
 from placet.contracts.topology import DURABLES, Durable
 from placet.identity import keys
 from placet.identity.grants import GrantVerifier
@@ -20,15 +21,17 @@ from placet.messaging.reading import EventReader
 from placet.messaging.rpc import Handler, RpcClient, RpcServer
 from placet.messaging.seals import SealStream
 from placet.messaging.timers import Timers
-from placet.messaging.work_queue import JobHandler, TimerQueue, WorkQueue
+from placet.messaging.work_queue import JobHandler, SignalQueue, WorkQueue
 from placet.observability import logs
 from placet.observability.health import HealthServer
 from placet.observability.lifecycle import run, run_until_stopped
 from placet.policy.port import PolicyDecisionPoint
 from placet.policy.select import open_policy
+from placet.policy.watch import PolicyWatch
 from placet.storage import Database
 from services.approval.adapters.assessor import ExecutorAssessor
 from services.approval.adapters.audit_pages import StreamAuditPages
+from services.approval.adapters.bus_clock import BusClock
 from services.approval.adapters.ledger import StreamEffectLedger
 from services.approval.adapters.listing import PostgresListing
 from services.approval.adapters.open_proposals import KvOpenProposals
@@ -40,7 +43,9 @@ from services.approval.handlers.ending import Ending
 from services.approval.handlers.proposing import Proposing
 from services.approval.handlers.queries import Queries
 from services.approval.handlers.reactions import Reactions
+from services.approval.handlers.regrading import Regrading
 from services.approval.handlers.sealing import Sealing
+from services.approval.ports import Clock
 from services.approval.settings import Settings
 
 OWNER = "approval"
@@ -56,21 +61,27 @@ class Approval:
     database: Database
     policy: PolicyDecisionPoint
     rpc: RpcServer
-    queues: tuple[WorkQueue | TimerQueue, ...]
+    queues: tuple[WorkQueue | SignalQueue, ...]
+    time: BusClock
+    watch: PolicyWatch
     sealing: Sealing
     health: HealthServer
 
     async def start(self) -> None:
+        await self.time.start()
         for queue in self.queues:
             await queue.start()
         await self.rpc.start()
+        await self.watch.start()
         await self.sealing.start()
         await self.health.start()
 
     async def stop(self) -> None:
         await self.rpc.stop()
+        await self.watch.stop()
         for queue in self.queues:
             await queue.stop()
+        await self.time.stop()
         await self.sealing.stop()
         await self.health.stop()
         await self.policy.close()
@@ -78,7 +89,8 @@ class Approval:
         await self.bus.close()
 
 
-async def build(settings: Settings) -> Approval:
+async def build(settings: Settings, *, clock: Clock = now) -> Approval:
+    """`clock` is this machine's; what counts is the bus's, which it is compared with."""
     bus_settings = BusSettings(settings.nats_url, OWNER, read_seed(settings.nats_seed, settings.nats_seed_file))
     bus = await Bus.connect(bus_settings)
     database = Database.open(settings.database_url, application=OWNER)
@@ -96,16 +108,20 @@ async def build(settings: Settings) -> Approval:
     judge = Judge(KvDirectory(KeyValue(bus, "DIRECTORY")), policy)
     grants = GrantVerifier(keys.read(settings.grant_public_file))
     desk = KvOpenProposals(KeyValue(bus, "OPEN_PROPOSALS"))
+    time = BusClock(KeyValue(bus, "OPEN_PROPOSALS"), clock)
+    assessor = ExecutorAssessor(RpcClient(bus))
     ending = Ending(log, audit, desk)
-    proposing = Proposing(log, Timers(bus, OWNER), desk, ending)
-    decisions = Decisions(log, judge, ExecutorAssessor(RpcClient(bus)), grants, audit, ending)
-    queries = Queries(log, ledger, listing, judge, grants, StreamAuditPages(EventReader(bus, "AUDIT")), ending)
-    reactions = Reactions(log, listing, ending)
+    proposing = Proposing(log, Timers(bus, OWNER), desk, ending, time)
+    decisions = Decisions(log, judge, assessor, grants, audit, ending, time)
+    queries = Queries(log, ledger, listing, judge, grants, StreamAuditPages(EventReader(bus, "AUDIT")), ending, time)
+    regrading = Regrading(log, listing, judge, assessor, ending, time)
+    reactions = Reactions(log, listing, ending, regrading, time)
 
     rpc = RpcServer(bus, OWNER, _routes(proposing, decisions, queries), concurrency=settings.approval_concurrency)
     queues = _queues(bus, audit, reactions, own, effects)
+    watch = PolicyWatch(policy, regrading.on_policy)
     health = HealthServer(settings.health_port, {"bus": bus.ready, "policy": policy.ready, "database": listing.ready})
-    return Approval(bus, database, policy, rpc, queues, _sealing(bus, audit, settings), health)
+    return Approval(bus, database, policy, rpc, queues, time, watch, _sealing(bus, audit, settings), health)
 
 
 def _sealing(bus: Bus, audit: AuditTrail, settings: Settings) -> Sealing:
@@ -128,7 +144,7 @@ def _routes(proposing: Proposing, decisions: Decisions, queries: Queries) -> Map
 
 def _queues(
     bus: Bus, audit: AuditTrail, reactions: Reactions, own: EventVerifier, effects: EventVerifier
-) -> tuple[WorkQueue | TimerQueue, ...]:
+) -> tuple[WorkQueue | SignalQueue, ...]:
     def queue(name: str, handler: JobHandler, verifier: EventVerifier) -> WorkQueue:
         durable = _DURABLES[name]
         return WorkQueue(bus, durable, handler, concurrency=_REACTIONS, verifier=verifier, alarm=audit.bad_message)
@@ -137,7 +153,8 @@ def _queues(
         queue("approval__effect-finished-v1", reactions.on_effect_finished, effects),
         queue("approval__decided-v1", reactions.on_decided, own),
         queue("approval__projection-v1", reactions.on_stored, own),
-        TimerQueue(bus, _DURABLES["approval__timers-v1"], reactions.on_timer),
+        SignalQueue(bus, _DURABLES["approval__timers-v1"], reactions.on_timer),
+        SignalQueue(bus, _DURABLES["approval__directory-v1"], reactions.regrading.on_directory_change),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -9,6 +10,8 @@ from typing import Any, Protocol
 from placet.contracts.envelope import Event
 from placet.contracts.proposals import ActionPacket, Hold, Origin, ProposalStatus, ProposalView
 from services.approval.domain.state import Proposal
+
+Clock = Callable[[], datetime]
 
 
 class StaleError(Exception):
@@ -120,11 +123,27 @@ class ProposalRow:
     cursor: str
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A proposal by its key, for going through many of them in order."""
+
+    tenant: str = ""
+    proposal_id: str = ""
+
+
 class ProposalIndex(Protocol):
     """A projection for listing: rebuilt from the log at will, never a source of truth."""
 
     async def store(self, tenant: str, proposal: Proposal) -> None: ...
 
     async def page(self, query: ProposalQuery) -> list[ProposalRow]: ...
+
+    async def pending_of(self, tenant: str, person: str, after: Place, limit: int) -> list[Place]:
+        """Undecided proposals that this person asked for, or has approved; in order, behind `after`."""
+        ...
+
+    async def pending_under_other(self, revision: str, after: Place, limit: int) -> list[Place]:
+        """Undecided proposals of all tenants that were judged by another policy than `revision`."""
+        ...
 
     async def ready(self) -> bool: ...

@@ -29,6 +29,7 @@ from placet.observability.health import HealthServer
 from placet.observability.lifecycle import run, run_until_stopped
 from placet.policy.port import PolicyDecisionPoint
 from placet.policy.select import open_policy
+from placet.policy.watch import PolicyWatch
 from placet.storage import Database
 from placet.toolkit import Actor, PackEnvironment
 from placet.toolkit.pack import ScopeResolver, ToolPack
@@ -71,10 +72,12 @@ class ToolExecutor:
     environment: PackEnvironment
     rpc: RpcServer
     queues: tuple[WorkQueue, ...]
+    watch: PolicyWatch
     health: HealthServer
 
     async def start(self) -> None:
         await self.registry.open(self.environment)
+        await self.watch.start()
         await self.rpc.start()
         for queue in self.queues:
             await queue.start()
@@ -82,6 +85,7 @@ class ToolExecutor:
 
     async def stop(self) -> None:
         await self.rpc.stop()
+        await self.watch.stop()
         for queue in self.queues:
             await queue.stop()
         await self.health.stop()
@@ -175,6 +179,7 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
             _queue(bus, audit, own, "unknown", open_effects.on_unknown, _OPEN_CONCURRENCY),
             _queue(bus, audit, own, "verification-failed", rollbacks.on_verification_failed, _OPEN_CONCURRENCY),
         ),
+        watch=PolicyWatch(policy),
         health=HealthServer(settings.health_port, checks),
     )
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
+from placet.testkit.nats import NatsRig
 from tests.integration.agent_rig import AgentRig
 from tests.integration.foundations import foundations
 from tests.integration.governance_rig import GovernanceRig
@@ -19,6 +23,24 @@ async def governance() -> AsyncIterator[GovernanceRig]:
         await rig.start()
         yield rig
         await rig.stop()
+
+
+@pytest.fixture(scope="session")
+async def apart(governance: GovernanceRig) -> AsyncIterator[GovernanceRig]:
+    """Bus, policies and services of their own beside the shared database: to be changed, killed and doubled."""
+    directory = Path(tempfile.mkdtemp(prefix="placet-apart-"))
+    directory.chmod(0o755)
+    (directory / "nats").mkdir()
+    nats = NatsRig(directory / "nats")
+    try:
+        await nats.start()
+        rig = GovernanceRig(nats, governance.postgres, directory)
+        await rig.start()
+        yield rig
+        await rig.stop()
+    finally:
+        await nats.close()
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -220,7 +221,8 @@ async def test_requester_dismissed_before_the_decision_executes_nothing(governan
     proposal_id = await propose(governance, "A1008", 3, person="zoe")
     gone = PersonChange(active=False, roles=alice.roles, teams=alice.teams, clearance=alice.clearance)
     await directory.change("acme", "zoe", gone)
-    await governance.approve("dave", proposal_id)
+    with suppress(PlacetError):  # withdrawn already, by the second look that a dismissal leads to
+        await governance.approve("dave", proposal_id)
     assert (await ended(governance, proposal_id, "dave")).finish_reason is FinishReason.DENIED
     assert await refunds(governance, "A1008") == []
 

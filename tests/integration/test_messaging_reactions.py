@@ -18,7 +18,7 @@ from placet.messaging import work_queue
 from placet.messaging.append import Appender, NewEvent
 from placet.messaging.reading import Stored
 from placet.messaging.timers import Timers, fire_subject
-from placet.messaging.work_queue import Job, SubjectHandler, TimerQueue, WorkQueue
+from placet.messaging.work_queue import Job, Signal, SignalHandler, SignalQueue, WorkQueue
 from placet.observability.context import RequestContext, bound, current
 from placet.testkit.builders import Keys, signed_message, viewed
 from placet.testkit.nats import NatsRig
@@ -36,7 +36,7 @@ async def _subscribed(
     rig: NatsRig,
     *,
     events: EventHandler | None = None,
-    timers: SubjectHandler | None = None,
+    timers: SignalHandler | None = None,
     alarmed: Alarmed | None = None,
     durable: Durable = PROJECTION,
 ) -> AsyncIterator[None]:
@@ -49,12 +49,12 @@ async def _subscribed(
             await events(job.event)
 
     bus = await rig.bus(durable.user)
-    queues: list[WorkQueue | TimerQueue] = []
+    queues: list[WorkQueue | SignalQueue] = []
     if events:
         verifier = KEYS.approval_verifier()
         queues.append(WorkQueue(bus, durable, handle, concurrency=8, verifier=verifier, alarm=alarm))
     if timers:
-        queues.append(TimerQueue(bus, TIMERS, timers))
+        queues.append(SignalQueue(bus, TIMERS, timers))
     for queue in queues:
         await queue.start()
     try:
@@ -211,8 +211,9 @@ class Clock:
     def __init__(self) -> None:
         self.fired: list[tuple[str, datetime]] = []
 
-    async def __call__(self, subject: str) -> None:
-        self.fired.append((subject, now()))
+    async def __call__(self, signal: Signal) -> None:
+        assert signal.attempt >= 1
+        self.fired.append((signal.subject, now()))
 
 
 @pytest.mark.spec("A7")
@@ -275,8 +276,8 @@ async def test_timer_whose_handler_fails_fires_again(own_rig: NatsRig, monkeypat
     monkeypatch.setattr(work_queue, "_BACKOFF_S", (0.05,))
     tries: list[str] = []
 
-    async def handler(subject: str) -> None:
-        tries.append(subject)
+    async def handler(signal: Signal) -> None:
+        tries.append(signal.subject)
         if len(tries) < 3:
             raise ConnectionError("away")
 

@@ -6,6 +6,7 @@ Thin on purpose: the client library's own bucket object asks for stream rights t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 import nats.errors
 import nats.js.errors
@@ -28,10 +29,11 @@ class KeyConflictError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`revision` goes into the next `update`."""
+    """`revision` goes into the next `update`; `stored_at` is when the server stored it, by the server's clock."""
 
     value: bytes
     revision: int
+    stored_at: datetime | None = None
 
 
 def _unavailable(error: Exception) -> PlacetError:
@@ -62,7 +64,7 @@ class KeyValue:
             raise _unavailable(error) from error
         if (message.headers or {}).get(_OPERATION) in _GONE or (message.headers or {}).get("Nats-Marker-Reason"):
             return None
-        return Entry(message.data or b"", int(message.seq or 0))
+        return Entry(message.data or b"", int(message.seq or 0), message.time)
 
     async def put(self, key: str, value: bytes) -> int:
         return await self._publish(key, value, {})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from nats.aio.msg import Msg
 
@@ -36,6 +37,16 @@ class Job:
     attempt: int
 
 
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One message by its place: `time` is when the server stored it, by the server's clock."""
+
+    subject: str
+    seq: int
+    time: datetime
+    attempt: int
+
+
 class RetryLater(Exception):
     """The handler asks to be called again after `delay_s`."""
 
@@ -45,7 +56,7 @@ class RetryLater(Exception):
 
 
 JobHandler = Callable[[Job], Awaitable[None]]
-SubjectHandler = Callable[[str], Awaitable[None]]
+SignalHandler = Callable[["Signal"], Awaitable[None]]
 AlarmHandler = Callable[[str, str], Awaitable[None]]
 
 
@@ -95,10 +106,10 @@ class WorkQueue:
             await _settle(self._durable, message, self._handler(Job(event, attempt)))
 
 
-class TimerQueue:
-    """Runs `handler` with the subject of every fired timer: the subject says everything."""
+class SignalQueue:
+    """Runs `handler` for messages that are no events: fired timers, changed keys. Where they lie says everything."""
 
-    def __init__(self, bus: Bus, durable: Durable, handler: SubjectHandler, *, concurrency: int = 8) -> None:
+    def __init__(self, bus: Bus, durable: Durable, handler: SignalHandler, *, concurrency: int = 8) -> None:
         self._durable = durable
         self._handler = handler
         self._pull = PullConsumer(bus, durable, self._take, concurrency=concurrency)
@@ -110,7 +121,11 @@ class TimerQueue:
         await self._pull.stop(grace_s)
 
     async def _take(self, message: Msg) -> None:
-        await _settle(self._durable, message, self._handler(message.subject))
+        metadata = message.metadata
+        signal = Signal(
+            message.subject, metadata.sequence.stream, metadata.timestamp.astimezone(UTC), metadata.num_delivered or 1
+        )
+        await _settle(self._durable, message, self._handler(signal))
 
 
 async def _settle(durable: Durable, message: Msg, work: Awaitable[None]) -> None:

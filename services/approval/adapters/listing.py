@@ -7,24 +7,40 @@ import binascii
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ARRAY, Text, bindparam, text
+from sqlalchemy import ARRAY, Text, TextClause, bindparam, text
 from sqlalchemy.engine import Row
 
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.proposals import ProposalView
 from placet.storage import Database
 from services.approval.domain.state import Proposal
-from services.approval.ports import ProposalQuery, ProposalRow
+from services.approval.ports import Place, ProposalQuery, ProposalRow
 
 _STORE = text("""
     INSERT INTO proposals.listing
-        (tenant, proposal_id, created_at, status, tool, requester, approver_roles, last_seq, view)
-    VALUES (:tenant, :id, :created_at, :status, :tool, :requester, :roles, :seq, CAST(:view AS jsonb))
+        (tenant, proposal_id, created_at, status, tool, requester, approver_roles, approved_by, policy_revision,
+         last_seq, view)
+    VALUES (:tenant, :id, :created_at, :status, :tool, :requester, :roles, :approved_by, :revision,
+            :seq, CAST(:view AS jsonb))
     ON CONFLICT (tenant, proposal_id) DO UPDATE SET
-        status = excluded.status, approver_roles = excluded.approver_roles,
+        status = excluded.status, approver_roles = excluded.approver_roles, approved_by = excluded.approved_by,
+        policy_revision = excluded.policy_revision,
         last_seq = excluded.last_seq, view = excluded.view
     WHERE listing.last_seq <= excluded.last_seq
-""").bindparams(bindparam("roles", type_=ARRAY(Text)))
+""").bindparams(bindparam("roles", type_=ARRAY(Text)), bindparam("approved_by", type_=ARRAY(Text)))
+
+_PENDING_OF = text("""
+    SELECT tenant, proposal_id FROM proposals.listing
+    WHERE tenant = :tenant AND status = 'pending' AND (requester = :person OR approved_by @> ARRAY[:person])
+        AND proposal_id > :after
+    ORDER BY proposal_id LIMIT :limit
+""")
+
+_PENDING_UNDER_OTHER = text("""
+    SELECT tenant, proposal_id FROM proposals.listing
+    WHERE status = 'pending' AND policy_revision <> :revision AND (tenant, proposal_id) > (:tenant, :after)
+    ORDER BY tenant, proposal_id LIMIT :limit
+""")
 
 _PAGE = """
     SELECT view, created_at, proposal_id FROM proposals.listing
@@ -50,6 +66,8 @@ class PostgresListing:
             "tool": view.tool,
             "requester": view.requester,
             "roles": list(proposal.packet.obligations.approver_roles),
+            "approved_by": list(proposal.approver_ids),
+            "revision": proposal.packet.policy_revision,
             "seq": proposal.last_seq,
             "view": view.model_dump_json(),
         }
@@ -77,6 +95,19 @@ class PostgresListing:
         async with self._database.transaction(read_only=True) as connection:
             rows = (await connection.execute(statement, values)).all()
         return [_row(row) for row in rows]
+
+    async def pending_of(self, tenant: str, person: str, after: Place, limit: int) -> list[Place]:
+        values = {"tenant": tenant, "person": person, "after": after.proposal_id, "limit": limit}
+        return await self._places(_PENDING_OF, values)
+
+    async def pending_under_other(self, revision: str, after: Place, limit: int) -> list[Place]:
+        values = {"revision": revision, "tenant": after.tenant, "after": after.proposal_id, "limit": limit}
+        return await self._places(_PENDING_UNDER_OTHER, values)
+
+    async def _places(self, statement: TextClause, values: dict[str, object]) -> list[Place]:
+        async with self._database.transaction(read_only=True) as connection:
+            rows = (await connection.execute(statement, values)).all()
+        return [Place(tenant, proposal_id) for tenant, proposal_id in rows]
 
     async def ready(self) -> bool:
         await self._database.ping()

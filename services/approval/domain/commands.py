@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from placet.contracts.errors import ErrorCode
 from placet.contracts.policy import Eligibility
 from placet.contracts.proposals import Acknowledgements, ActionPacket, FinishReason
 
@@ -69,6 +70,19 @@ class Expire:
 
 
 @dataclass(frozen=True, slots=True)
+class Regrade:
+    """The action was looked at again: `packet` as it stands now, or `refused` with the code and words why it cannot.
+
+    `still_eligible` are those who approved and still may, by the rights of now.
+    """
+
+    trigger: str
+    packet: ActionPacket | None
+    refused: tuple[ErrorCode, str] | None
+    still_eligible: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Conclude:
     """The executor's outcome arrived on the ledger."""
 
@@ -76,7 +90,7 @@ class Conclude:
     outcome: dict[str, Any]
 
 
-Command = Approve | Edit | Reject | Respond | View | Withdraw | Expire | Conclude
+Command = Approve | Edit | Reject | Respond | View | Withdraw | Expire | Regrade | Conclude
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,13 @@ from services.approval.domain.commands import (
     Edit,
     Expire,
     Moment,
+    Regrade,
     Reject,
     Respond,
     View,
     Withdraw,
 )
+from services.approval.domain.regrade import regraded
 from services.approval.domain.state import Proposal
 from services.approval.errors import Refusal
 
@@ -159,6 +161,14 @@ def _expire(state: Proposal, command: Expire, moment: Moment) -> list[Named] | R
     return [("expired", ev.Expired(proposal_id=state.id))]
 
 
+def _regrade(state: Proposal, command: Regrade, moment: Moment) -> list[Named] | Refusal:
+    """Each change of policy or rights is written down once; what has expired is left to its timer."""
+    same = command.packet is None or command.packet.digest == state.packet.digest
+    if not state.open or moment.now >= state.expires_at or (same and command.trigger in state.triggers):
+        return []
+    return [("regraded", regraded(state, command))]
+
+
 def _conclude(state: Proposal, command: Conclude, moment: Moment) -> list[Named] | Refusal:
     if state.finish_reason:
         return []
@@ -218,5 +228,6 @@ _HANDLERS: dict[type, Callable[[Proposal, Any, Moment], list[Named] | Refusal]] 
     View: _view,
     Withdraw: _withdraw,
     Expire: _expire,
+    Regrade: _regrade,
     Conclude: _conclude,
 }

@@ -10,7 +10,7 @@ from placet.contracts.errors import ErrorCode
 from placet.contracts.proposals import FinishReason
 from services.approval.domain.commands import Conclude
 
-_DENIED = {ErrorCode.PERMISSION_DENIED.value, ErrorCode.TOOL_NOT_ALLOWED.value, ErrorCode.LIMIT_REACHED.value}
+DENIED = {ErrorCode.PERMISSION_DENIED.value, ErrorCode.TOOL_NOT_ALLOWED.value, ErrorCode.LIMIT_REACHED.value}
 
 
 def conclusion(event: Event) -> Conclude | None:
@@ -33,7 +33,7 @@ def conclusion(event: Event) -> Conclude | None:
 def _failure(event: ev.Failed) -> Conclude:
     if event.code == ErrorCode.CONFLICT.value:
         reason = FinishReason.SUPERSEDED
-    elif event.code in _DENIED:
+    elif event.code in DENIED:
         reason = FinishReason.DENIED
     else:
         reason = FinishReason.FAILED

@@ -9,6 +9,7 @@ from typing import Any
 
 from placet.contracts import events as ev
 from placet.contracts.envelope import Event
+from placet.contracts.errors import ErrorCode
 from placet.contracts.proposals import (
     ActionPacket,
     Approval,
@@ -58,7 +59,7 @@ class Proposal:
     viewed: tuple[str, ...] = ()
     joined: tuple[Caller, ...] = ()
     holds: tuple[Hold, ...] = ()
-    trigger: str | None = None
+    triggers: tuple[str, ...] = ()
 
     @property
     def open(self) -> bool:
@@ -190,11 +191,17 @@ def _regraded(state: Proposal, event: ev.Regraded) -> Proposal:
         idempotency_key=event.idempotency_key,
         approvals=event.approvals,
         decided_by=tuple(approval.by for approval in event.approvals),
-        trigger=event.trigger,
+        triggers=(*state.triggers, event.trigger),
     )
     if event.finish_reason is None:
         return state
-    outcome = {"finish_reason": event.finish_reason.value, "reason": event.reason, "diff": event.diff}
+    code = ErrorCode.PERMISSION_DENIED if event.finish_reason is FinishReason.DENIED else ErrorCode.CONFLICT
+    outcome = {
+        "finish_reason": event.finish_reason.value,
+        "code": code.value,
+        "message": event.reason,
+        "diff": event.diff,
+    }
     return replace(state, ending=event.finish_reason, ending_outcome=outcome)
 
 

@@ -9,7 +9,6 @@ from placet.audit.trail import AuditTrail
 from placet.contracts.approvals import DecideProposal, DecisionResult, WithdrawProposal
 from placet.contracts.digests import idempotency_key
 from placet.contracts.directory import Person
-from placet.contracts.envelope import now
 from placet.contracts.errors import ErrorCode, PlacetError, not_found
 from placet.contracts.proposals import DecisionKind
 from placet.identity.grants import Grant, GrantVerifier, Purpose
@@ -20,7 +19,7 @@ from services.approval.domain.state import Proposal
 from services.approval.errors import Refusal
 from services.approval.handlers.eligibility import Judge
 from services.approval.handlers.ending import Ending
-from services.approval.ports import Assessor, ProposalLog, StaleError
+from services.approval.ports import Assessor, Clock, ProposalLog, StaleError
 
 _RACES = 8
 
@@ -33,6 +32,7 @@ class Decisions:
     grants: GrantVerifier
     audit: AuditTrail
     ending: Ending
+    clock: Clock
 
     async def on_decide(self, call: Call, command: DecideProposal) -> DecisionResult:
         grant = self.grants.verify(command.grant, call.tenant, purpose=Purpose.REQUEST)
@@ -75,7 +75,7 @@ class Decisions:
     async def _decided(self, state: Proposal | None, command: Command) -> Proposal:
         if state is None:
             raise not_found()
-        outcome = rules.decide(state, command, Moment(now()))
+        outcome = rules.decide(state, command, Moment(self.clock()))
         if isinstance(outcome, Refusal):
             raise outcome.as_error()
         return await self.ending.append_all(state, outcome)
@@ -96,7 +96,7 @@ class Decisions:
                 return await self._edit(command, person, decider, state)
 
     async def _edit(self, command: DecideProposal, person: Person, decider: Decider, state: Proposal) -> Edit:
-        refusal = rules.may_decide(state, decider, Moment(now()))
+        refusal = rules.may_decide(state, decider, Moment(self.clock()))
         if refusal:
             raise refusal.as_error()
         if command.args is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from placet.contracts.directory import Person
 from placet.contracts.errors import ErrorCode, PlacetError
@@ -52,6 +52,11 @@ class Judge:
 
     async def person(self, tenant: str, person_id: str) -> Person:
         return await self.directory.find(tenant, person_id) or nobody(tenant, person_id)
+
+    async def still_counts(self, person: Person, state: Proposal) -> Eligibility:
+        """Whether an approval that this person gave still counts, judged as if it were given now."""
+        others = tuple(approval for approval in state.approvals if approval.by != person.id)
+        return await self.eligibility(person, "approve", replace(state, approvals=others))
 
     async def eligibility(
         self, person: Person, action: ProposalAction, state: Proposal | None, packet: ActionPacket | None = None

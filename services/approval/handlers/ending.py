@@ -59,6 +59,25 @@ class Ending:
         except StaleError:
             return state
 
+    async def report_look(self, state: Proposal, event: ev.Regraded) -> None:
+        """The record of a fresh look, once however often this is done."""
+        await self.audit.record(
+            state.origin.tenant,
+            "proposal-regraded",
+            action=event.packet.tool,
+            outcome=event.outcome,
+            once=f"regraded:{state.id}:{event.trigger}:{event.packet.digest}",
+            actor=state.origin.requester,
+            tool=event.packet.tool,
+            policy_revision=event.packet.policy_revision,
+            approvers=tuple(approval.by for approval in event.approvals),
+            code=event.finish_reason.value if event.finish_reason else None,
+            note=f"{event.trigger}: {event.reason}",
+            proposal_id=state.id,
+            run_id=state.origin.run_id,
+            call_id=state.origin.call_id,
+        )
+
     async def close(self, state: Proposal) -> None:
         """What follows the last event: its record, once however often this is done, and the keys it held."""
         reason = state.finish_reason

@@ -14,13 +14,12 @@ from datetime import timedelta
 from placet.contracts import events as ev
 from placet.contracts.approvals import ProposalReply, ProposeAction
 from placet.contracts.digests import derived_id
-from placet.contracts.envelope import now
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.proposals import Caller, Hold
 from placet.messaging.rpc import Call
 from services.approval.domain.state import Proposal, Recorded, advance
 from services.approval.handlers.ending import Ending
-from services.approval.ports import Claim, ExpiryTimers, Found, OpenProposals, ProposalLog, StaleError
+from services.approval.ports import Claim, Clock, ExpiryTimers, Found, OpenProposals, ProposalLog, StaleError
 
 _RACES = 40
 _PAUSE_S = 0.05
@@ -36,6 +35,7 @@ class Proposing:
     timers: ExpiryTimers
     desk: OpenProposals
     ending: Ending
+    clock: Clock
 
     async def on_propose(self, call: Call, command: ProposeAction) -> ProposalReply:
         """Make a proposal durable and surface it. Asking again, under whatever id, for what is open changes nothing.
@@ -121,7 +121,7 @@ class Proposing:
                     ErrorCode.LIMIT_REACHED, "Too many proposals of this kind are waiting already.", limit=limit
                 )
             holds = (same, slot)
-        expires_at = now() + timedelta(seconds=command.packet.obligations.ttl_s)
+        expires_at = self.clock() + timedelta(seconds=command.packet.obligations.ttl_s)
         await self.timers.arm(tenant, command.proposal_id, expires_at)
         event = ev.Proposed(
             proposal_id=command.proposal_id,

@@ -16,7 +16,6 @@ from placet.contracts.approvals import (
     QueryAudit,
     StoredEvent,
 )
-from placet.contracts.envelope import now
 from placet.contracts.errors import ErrorCode, PlacetError, not_found
 from placet.contracts.policy import Subject
 from placet.identity.grants import GrantVerifier, Purpose
@@ -27,7 +26,7 @@ from services.approval.domain.state import Proposal
 from services.approval.errors import Refusal
 from services.approval.handlers.eligibility import Judge
 from services.approval.handlers.ending import Ending
-from services.approval.ports import EffectLedger, ProposalIndex, ProposalLog, ProposalQuery, StaleError
+from services.approval.ports import Clock, EffectLedger, ProposalIndex, ProposalLog, ProposalQuery, StaleError
 
 _RACES = 5
 
@@ -45,6 +44,7 @@ class Queries:
     grants: GrantVerifier
     audit: AuditReader
     ending: Ending
+    clock: Clock
 
     async def on_get(self, call: Call, command: GetProposal) -> ProposalReply:
         state = await self._visible(call, command.grant, command.proposal_id)
@@ -62,7 +62,7 @@ class Queries:
                 break
             person = await self.judge.person(call.tenant, reader)
             decider = Decider(person.id, person.roles, await self.judge.eligibility(person, "approve", state))
-            events = rules.decide(state, View(decider), Moment(now()))
+            events = rules.decide(state, View(decider), Moment(self.clock()))
             if isinstance(events, Refusal) or not events:
                 break
             try:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
-from placet.contracts.envelope import now
+from placet.contracts.events import Regraded
 from placet.contracts.registry import event_spec
-from placet.messaging.work_queue import Job
+from placet.messaging.work_queue import Job, Signal
 from placet.observability import logs
 from services.approval.domain import decide as rules
 from services.approval.domain.commands import Command, Expire, Moment
 from services.approval.domain.outcomes import conclusion
 from services.approval.errors import Refusal
 from services.approval.handlers.ending import Ending
-from services.approval.ports import ProposalIndex, ProposalLog, StaleError
+from services.approval.handlers.regrading import Regrading
+from services.approval.ports import Clock, ProposalIndex, ProposalLog, StaleError
 
 log = logs.get(__name__)
 
@@ -26,6 +28,8 @@ class Reactions:
     log: ProposalLog
     index: ProposalIndex
     ending: Ending
+    regrading: Regrading
+    clock: Clock
 
     async def on_effect_finished(self, job: Job) -> None:
         """The ledger says how the effect ended: the proposal ends the same way."""
@@ -45,12 +49,17 @@ class Reactions:
             return
         if event.name == "completed":
             await self.ending.close(state)
-        else:
-            await self.ending.finish(await self.ending.surface(state))
+            return
+        if event.name == "regraded":
+            await self.ending.report_look(state, Regraded.model_validate(event.envelope.data))
+        state = await self.ending.finish(await self.ending.surface(state))
+        if event.name == "proposed":
+            await self.regrading.on_proposed(state)
 
-    async def on_timer(self, subject: str) -> None:
-        tenant, proposal_id = subject.split(".")[3:5]
-        await self._apply(tenant, proposal_id, Expire())
+    async def on_timer(self, signal: Signal) -> None:
+        """The server's clock armed the timer and has fired it: whatever the clocks of replicas say, it is time."""
+        tenant, proposal_id = signal.subject.split(".")[3:5]
+        await self._apply(tenant, proposal_id, Expire(), signal.time)
 
     async def on_stored(self, job: Job) -> None:
         """Keep the listing in step with the log; what is shown nowhere yet, or not for long, is left out."""
@@ -63,13 +72,14 @@ class Reactions:
         if state:
             await self.index.store(event.tenant, state)
 
-    async def _apply(self, tenant: str, proposal_id: str, command: Command) -> None:
+    async def _apply(self, tenant: str, proposal_id: str, command: Command, at_least: datetime | None = None) -> None:
+        moment = Moment(max(self.clock(), at_least) if at_least else self.clock())
         for attempt in range(_RACES):
             look = self.log.load if attempt else self.log.recall
             state = await look(tenant, proposal_id)
             if state is None:
                 return
-            outcome = rules.decide(state, command, Moment(now()))
+            outcome = rules.decide(state, command, moment)
             if isinstance(outcome, Refusal) and not attempt:
                 continue
             if isinstance(outcome, Refusal):
