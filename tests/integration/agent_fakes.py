@@ -177,7 +177,7 @@ class FakeExecutor:
     async def on_resolve(self, call: Call, command: ResolveCitations) -> Citations:
         self.resolved.append(command.chunk_ids)
         known = {passage.chunk_id: passage for passage in self.passages}
-        return Citations(items=tuple(known[i].citation() for i in command.chunk_ids if i in known))
+        return Citations(items=tuple(known[i].citation() for i in command.chunk_ids if i in known), active=True)
 
     def reset(self) -> None:
         self.passages[:] = POLICY

@@ -54,7 +54,7 @@ class FakeAgent(Service):
         if word == "answer":
             await self.append(command.run_id, "run-routed", {"route": "fixed_rag"})
             await self.append(command.run_id, "message-delta", {"text": "650"})
-            await self.complete(command.run_id, "650", ["doc-1:v2:chunk-01", "doc-9:v1:chunk-01"])
+            await self.complete(command.run_id, "650", ["doc-1:v2:chunk-01"])
         elif word == "refund":
             await self.append(command.run_id, "run-waiting-for-human", waiting_card())
 

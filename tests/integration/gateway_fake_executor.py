@@ -25,10 +25,13 @@ class FakeExecutor(Service):
 
     people: dict[str, Person]
     delay_s: float
+    hidden: set[str]
 
     async def open(self) -> None:
         self.people = {"alice": person("alice")}
         self.delay_s = 0.0
+        self.hidden = {"doc-9"}
+        self.dismissed: set[str] = set()
         await self.start(
             {
                 "execute-tool": self.on_execute,
@@ -106,8 +109,9 @@ class FakeExecutor(Service):
         return execution.ToolList(tools=(tool,))
 
     async def on_resolve(self, grant: Grant, command: execution.ResolveCitations) -> BaseModel:
-        readable = [citation(chunk_id) for chunk_id in command.chunk_ids if not chunk_id.startswith("doc-9")]
-        return execution.Citations(items=tuple(readable))
+        hidden = tuple(self.hidden)
+        readable = [citation(chunk_id) for chunk_id in command.chunk_ids if not chunk_id.startswith(hidden)]
+        return execution.Citations(items=tuple(readable), active=grant.actor not in self.dismissed)
 
     async def on_list_documents(self, grant: Grant, command: execution.ListDocuments) -> BaseModel:
         return execution.DocumentPage(items=(document("doc-1"),), next=f"{command.cursor or 'start'}+{command.limit}")

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from placet.client import NotAllowedError, NotFoundError, UnauthenticatedError
+from placet.contracts.directory import PersonChange
 from placet.testkit.placet_process import PlacetProcess
 from placet.testkit.processes import alive
 
@@ -102,3 +103,30 @@ async def test_second_up_on_the_same_directory_is_refused_and_changes_nothing(pl
     assert f"process {placet_up.pid}" in err.decode()
     assert placet_up.pids() == before
     assert all(alive(pid) for pid in before.values())
+
+
+@pytest.mark.spec("I1", "R4", "U4")
+async def test_answer_read_yesterday_is_gone_with_the_right_to_its_source_and_the_run_with_the_person(
+    placet_up: PlacetProcess,
+) -> None:
+    async with placet_up.client("bob") as bob, placet_up.client("directory_admin") as directory:
+        asked = await bob.runs.chat("What does the R&D handbook say about code review?")
+        assert [one.document_id for one in asked.citations] == ["doc-rnd-handbook"]
+        assert asked.answer
+        before = await directory.directory.get("bob")
+        rights = PersonChange(active=True, roles=before.roles, teams=before.teams, clearance=before.clearance)
+        try:
+            await directory.directory.put("bob", rights.model_copy(update={"roles": ("employee",), "teams": ()}))
+            shown = await bob.runs.get(asked.run_id)
+            assert shown.answer != asked.answer
+            assert "may not read now" in str(shown.answer)
+            assert shown.citations == ()
+            events = [event async for event in bob.runs.follow(asked.run_id)]
+            assert [event.seq for event in events] == list(range(1, len(events) + 1))
+            assert not any(asked.answer[:20] in str(event.data) for event in events)
+            await directory.directory.put("bob", rights.model_copy(update={"active": False}))
+            with pytest.raises(NotFoundError):
+                await bob.runs.get(asked.run_id)
+        finally:
+            await directory.directory.put("bob", rights)
+        assert (await bob.runs.get(asked.run_id)).answer == asked.answer

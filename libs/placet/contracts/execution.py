@@ -111,7 +111,10 @@ class AssessAction(Command):
 
 
 class ResolveCitations(Command):
-    """Re-authorize evidence by id and return what may be shown today (W6, R6)."""
+    """Re-authorize evidence by id and return what may be shown today (W6, R6).
+
+    Without ids it only asks whether the person is still somebody here.
+    """
 
     grant: str
     chunk_ids: tuple[str, ...] = Field(max_length=100)
@@ -129,7 +132,10 @@ class Citation(Reply):
 
 
 class Citations(Reply):
+    """`active` is the directory's word of this moment; unsaid, it counts as no."""
+
     items: tuple[Citation, ...]
+    active: bool = False
 
 
 class ListDocuments(Command):

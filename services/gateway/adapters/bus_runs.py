@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from pydantic import ValidationError
 
@@ -31,7 +32,7 @@ def seen(stored: Stored) -> RunSeen | None:
     except ValidationError:
         log.warning("an event of a run does not fit its contract", subject=stored.subject, position=stored.seq)
         return None
-    return RunSeen(stored.seq, stored.name, stored.envelope.time, event)
+    return RunSeen(stored.seq, stored.name, stored.envelope.time, event, time.monotonic())
 
 
 class BusRuns:

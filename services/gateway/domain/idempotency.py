@@ -60,6 +60,11 @@ def judge(entry: Entry, fingerprint: str, now: float) -> Verdict:
     return Verdict.TAKE_OVER if now - entry.at > ABANDONED_AFTER_S else Verdict.WAIT
 
 
+def made_anew(path: str) -> bool:
+    """Whether a repeat is answered by looking at the same run again: what an answer quotes may be forbidden by now."""
+    return path == "/api/chat"
+
+
 def acceptable(key: str) -> bool:
     return 1 <= len(key) <= 255 and key.isascii() and key.isprintable()
 

@@ -13,6 +13,7 @@ STARTED = "run-started"
 WAITING = "run-waiting-for-human"
 RESUMED = "run-resumed"
 COMPLETED = "run-completed"
+DELTA = "message-delta"
 
 _METERS = ("steps", "tool_calls", "tokens", "cost")
 
@@ -25,12 +26,16 @@ class RunKey:
 
 @dataclass(frozen=True, slots=True)
 class RunSeen:
-    """One stored event of a run. `position` is its sequence on the stream; `event.seq` counts within the run."""
+    """One stored event of a run. `position` is its sequence on the stream; `event.seq` counts within the run.
+
+    `arrived` is when this process got it, by its monotonic clock.
+    """
 
     position: int
     name: str
     time: datetime
     event: RunEvent
+    arrived: float = 0.0
 
     @property
     def seq(self) -> int:
@@ -63,6 +68,12 @@ class RunRecord:
         if self.events:
             return self.events[-1].event.owner
         return self.queued.owner if self.queued else None
+
+    @property
+    def citations(self) -> list[dict[str, Any]]:
+        """Of the answer, once there is one."""
+        end = next((seen for seen in self.events if seen.final), None)
+        return list(end.event.data.get("citations") or ()) if end else []
 
 
 @dataclass(frozen=True, slots=True)

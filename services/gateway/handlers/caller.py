@@ -9,6 +9,7 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, Request
 from pydantic import BaseModel
 from pydantic.functional_validators import AfterValidator
+from starlette.types import Scope
 
 from placet.contracts.digests import derived_id
 from placet.contracts.envelope import Command
@@ -78,12 +79,17 @@ class Caller:
             raise
 
 
-async def _caller(request: Request) -> Caller:
-    exchange = exchange_of(request.scope)
+def caller_of(scope: Scope) -> Caller:
+    """Raises `PlacetError(unauthenticated)` before the token has been checked."""
+    exchange = exchange_of(scope)
     principal = exchange.principal
     if principal is None:
         raise unauthenticated()
-    return Caller(principal.tenant, principal.subject, exchange.request_id, ports_of(request.scope), exchange.seed)
+    return Caller(principal.tenant, principal.subject, exchange.request_id, ports_of(scope), exchange.seed)
+
+
+async def _caller(request: Request) -> Caller:
+    return caller_of(request.scope)
 
 
 CallerDep = Annotated[Caller, Depends(_caller)]

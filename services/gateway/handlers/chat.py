@@ -9,11 +9,11 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from placet.contracts.runs import StartRun
+from placet.contracts.runs import RunFinish, StartRun
 from services.gateway.domain.runs import COMPLETED, WAITING, RunKey, RunSeen
 from services.gateway.handlers.answers import StrictRoute, documented, json_answer
 from services.gateway.handlers.caller import Caller, CallerDep
-from services.gateway.handlers.citations import with_shown_citations
+from services.gateway.handlers.citations import as_shown, shown
 from services.gateway.handlers.following import Follower
 from services.gateway.handlers.models import ChatAnswer, ChatPending, Question
 
@@ -64,8 +64,17 @@ async def _outcome(caller: Caller, run_id: str) -> RunSeen | None:
     try:
         async with asyncio.timeout(ports.waits.chat_s), aclosing(follower.follow(RunKey(caller.tenant, run_id))) as run:
             async for seen in run:
-                if seen and seen.name in (COMPLETED, WAITING):
-                    return await with_shown_citations(caller, seen)
+                if seen and seen.name == WAITING:
+                    return seen
+                if seen and seen.name == COMPLETED:
+                    return await _readable(caller, seen)
     except TimeoutError:
         return None
     return None
+
+
+async def _readable(caller: Caller, seen: RunSeen) -> RunSeen:
+    """A refusal holds nothing but the refusal: it is what a person without any right gets to read."""
+    if seen.event.data.get("finish_reason") == RunFinish.REFUSED.value:
+        return seen
+    return as_shown(seen, await shown(caller, seen.event.data.get("citations") or ()))

@@ -8,12 +8,14 @@ from starlette.responses import Response
 from placet.contracts.runs import Done, Summary, SummaryOf
 from services.gateway.handlers.answers import StrictRoute, documented, json_answer
 from services.gateway.handlers.caller import CallerDep, Id
+from services.gateway.handlers.citations import require_standing
 
 router = APIRouter(route_class=StrictRoute, tags=["memory"])
 
 
 @router.get("/api/conversations/{conversation_id}/memory", response_model=None, responses=documented({200: Summary}))
 async def on_get(conversation_id: Id, caller: CallerDep) -> Response:
+    await require_standing(caller)
     command = SummaryOf(grant=caller.grant(), conversation_id=conversation_id)
     return json_answer(await caller.ask("memory", "get-summary", command, Summary))
 
@@ -25,6 +27,7 @@ async def on_get(conversation_id: Id, caller: CallerDep) -> Response:
     responses=documented({204: None}),
 )
 async def on_delete(conversation_id: Id, caller: CallerDep) -> Response:
+    await require_standing(caller)
     command = SummaryOf(grant=caller.grant(), conversation_id=conversation_id)
     await caller.ask("memory", "forget-summary", command, Done)
     return Response(status_code=204)

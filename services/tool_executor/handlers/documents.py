@@ -58,8 +58,11 @@ class DocumentCalls:
     async def on_resolve(self, call: Call, command: ResolveCitations) -> Citations:
         """Only what the caller may read now; the rest is left out without a trace (R6)."""
         caller = await self.callers.of(command.grant, call.tenant)
+        if not command.chunk_ids or not caller.person.active:
+            return Citations(items=(), active=caller.person.active)
         scope = await self._scope(caller)
-        return Citations(items=tuple(await self.documents.citations(call.tenant, scope, command.chunk_ids)))
+        items = await self.documents.citations(call.tenant, scope, command.chunk_ids)
+        return Citations(items=tuple(items), active=True)
 
     async def _scope(self, caller: Caller) -> KnowledgeScope:
         scope = await self.callers.policy.knowledge_scope(Subject.of(caller.person))

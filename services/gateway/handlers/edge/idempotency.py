@@ -20,6 +20,8 @@ from services.gateway.domain import idempotency as rules
 from services.gateway.domain.idempotency import Answer, Entry, Verdict
 from services.gateway.domain.pacing import pauses
 from services.gateway.errors import bad_idempotency_key, idempotency_mismatch, still_in_progress
+from services.gateway.handlers.caller import caller_of
+from services.gateway.handlers.citations import require_standing
 from services.gateway.handlers.edge.exchange import exchange_of, guarded, ports_of
 from services.gateway.handlers.problems import answer_problem
 from services.gateway.ports import Idempotency
@@ -49,13 +51,18 @@ class IdempotencyStep:
             return
         try:
             claimed = await self._claim(scope, offered)
+            anew = isinstance(claimed, Answer) and rules.made_anew(scope["path"])
+            if isinstance(claimed, Answer) and not anew:
+                await require_standing(caller_of(scope))
         except PlacetError as error:
             await answer_problem(error, scope, receive, send)
             return
-        if isinstance(claimed, Answer):
+        if anew:
+            await self._app(scope, receive, send)
+        elif isinstance(claimed, Answer):
             await Response(claimed.body, claimed.status, claimed.headers)(scope, receive, send)
-            return
-        await self._work(claimed, scope, receive, send)
+        else:
+            await self._work(claimed, scope, receive, send)
 
     async def _claim(self, scope: Scope, offered: str) -> _Claim | Answer:
         if not rules.acceptable(offered):
