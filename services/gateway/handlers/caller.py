@@ -18,7 +18,7 @@ from placet.identity.grants import Purpose
 from placet.observability import logs
 from placet.observability.context import new_id
 from services.gateway.errors import unauthenticated
-from services.gateway.handlers.edge.exchange import exchange_of, ports_of
+from services.gateway.handlers.exchange import exchange_of, ports_of
 from services.gateway.ports import Ports
 
 log = logs.get(__name__)

@@ -13,7 +13,7 @@ from placet.identity.tokens import Principal
 from placet.observability import logs, metrics
 from placet.observability.context import bound, current
 from services.gateway.errors import unauthenticated
-from services.gateway.handlers.edge.exchange import exchange_of, guarded, ports_of
+from services.gateway.handlers.exchange import exchange_of, guarded, ports_of
 from services.gateway.handlers.problems import answer_problem
 
 log = logs.get(__name__)

@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from placet.contracts.errors import PlacetError
 from services.gateway.errors import too_large
-from services.gateway.handlers.edge.exchange import exchange_of, guarded
+from services.gateway.handlers.exchange import exchange_of, guarded
 from services.gateway.handlers.problems import answer_problem
 
 MAX_BODY_BYTES = 262_144

@@ -22,7 +22,7 @@ from services.gateway.domain.pacing import pauses
 from services.gateway.errors import bad_idempotency_key, idempotency_mismatch, still_in_progress
 from services.gateway.handlers.caller import caller_of
 from services.gateway.handlers.citations import require_standing
-from services.gateway.handlers.edge.exchange import exchange_of, guarded, ports_of
+from services.gateway.handlers.exchange import exchange_of, guarded, ports_of
 from services.gateway.handlers.problems import answer_problem
 from services.gateway.ports import Idempotency
 

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.observability import logs, metrics
 from placet.observability.context import RequestContext, bound, new_traceparent, request_id_or_new
-from services.gateway.handlers.edge.exchange import begin
+from services.gateway.handlers.exchange import begin
 from services.gateway.handlers.problems import answer_problem
 
 log = logs.get(__name__)
