@@ -40,19 +40,20 @@ from services.gateway.handlers import (
     runs,
     search,
     tools,
+    uploads,
 )
 from services.gateway.handlers.description import describe
 from services.gateway.handlers.edge.authentication import AuthenticationStep
 from services.gateway.handlers.edge.body_limit import BodyLimitStep
 from services.gateway.handlers.edge.idempotency import IdempotencyStep
 from services.gateway.handlers.edge.request_context import RequestContextStep
-from services.gateway.ports import Ports, Waits
+from services.gateway.ports import Ports, UploadSpace, Waits
 from services.gateway.settings import Settings
 
 OWNER = "gateway"
 log = logs.get(__name__)
 
-_RESOURCES = (chat, runs, tools, search, documents, publishing, proposals, effects, directory, audit, memory)
+_RESOURCES = (chat, runs, tools, search, documents, uploads, publishing, proposals, effects, directory, audit, memory)
 # From the inside out: every call passes the last one first.
 _EDGE = (IdempotencyStep, BodyLimitStep, AuthenticationStep, RequestContextStep)
 
@@ -94,6 +95,7 @@ def build(settings: Settings) -> FastAPI:
                 idempotency=KvIdempotency(KeyValue(bus, "IDEMPOTENCY")),
                 audit=AuditTrail(AuditWriter(bus), OWNER),
                 waits=_waits(settings),
+                uploads=UploadSpace(settings.gateway_upload_bytes, asyncio.Semaphore(settings.gateway_uploads_at_once)),
             )
             connection.bus = bus
             log.info("ready")

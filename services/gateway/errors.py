@@ -14,6 +14,15 @@ def too_large(limit: int) -> PlacetError:
     return PlacetError(ErrorCode.PAYLOAD_TOO_LARGE, f"The body may have at most {limit} bytes.")
 
 
+def bad_form(problem: str, *, field: str | None = None) -> PlacetError:
+    details = {} if field is None else {"errors": [{"field": field, "problem": problem}]}
+    return PlacetError(ErrorCode.INVALID_REQUEST, problem, **details)
+
+
+def too_many_uploads() -> PlacetError:
+    return PlacetError(ErrorCode.RATE_LIMITED, "Too many files are arriving at once; try again.")
+
+
 def bad_idempotency_key() -> PlacetError:
     return PlacetError(ErrorCode.INVALID_REQUEST, "An Idempotency-Key has 1 to 255 printable ASCII characters.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -108,6 +109,14 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True)
+class UploadSpace:
+    """How large a file may be, in bytes, and places for those that arrive at the same time."""
+
+    max_bytes: int
+    places: asyncio.Semaphore
+
+
+@dataclass(frozen=True, slots=True)
 class Ports:
     """Everything a handler may reach. Made once, when the bus is connected."""
 
@@ -119,3 +128,4 @@ class Ports:
     idempotency: Idempotency
     audit: Audit
     waits: Waits
+    uploads: UploadSpace

@@ -35,6 +35,9 @@ class Settings(BaseSettings):
     gateway_heartbeat_s: float = Field(default=15.0, gt=0)
     # How long a publish decision waits for the publishing itself.
     gateway_publish_wait_s: float = Field(default=10.0, gt=0)
+    # The largest file that is taken, in bytes, and how many may arrive at once; each needs that much temporary space.
+    gateway_upload_bytes: int = Field(default=25_000_000, ge=1)
+    gateway_uploads_at_once: int = Field(default=8, ge=1)
     # How long open requests may take to finish after SIGTERM.
     gateway_grace_s: int = Field(default=20, ge=1)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from placet.audit.trail import AuditTrail
@@ -14,9 +15,11 @@ from placet.contracts.topology import DURABLES
 from placet.identity import keys
 from placet.identity.grants import GrantVerifier
 from placet.identity.signing import EventSigner, EventVerifier
-from placet.knowledge.embedders import NoEmbedder
+from placet.knowledge.embedders import embedder_of
+from placet.knowledge.intake import Intake
+from placet.knowledge.leftovers import Leftovers
 from placet.knowledge.store import KnowledgeStore
-from placet.messaging.append import Appender, AuditWriter
+from placet.messaging.append import Appender, AuditWriter, EventWriter
 from placet.messaging.connection import Bus, BusSettings, read_seed
 from placet.messaging.directory import KvDirectory
 from placet.messaging.kv import KeyValue
@@ -39,10 +42,14 @@ from services.tool_executor.adapters.counters import KvRunCounters
 from services.tool_executor.adapters.documents import StoredDocuments
 from services.tool_executor.adapters.ledger import OWNER, StreamLedger
 from services.tool_executor.adapters.proposals import StreamProposals
+from services.tool_executor.adapters.uploads import StoredUploads
+from services.tool_executor.adapters.versions import StoredVersions
 from services.tool_executor.domain.facts import RunLimits
 from services.tool_executor.handlers.assess import Assessments
 from services.tool_executor.handlers.assessment import Assessor
 from services.tool_executor.handlers.commit import Commits
+from services.tool_executor.handlers.document_changes import DocumentChanges
+from services.tool_executor.handlers.document_rights import DocumentRights
 from services.tool_executor.handlers.documents import DocumentCalls
 from services.tool_executor.handlers.effects import EffectRunner
 from services.tool_executor.handlers.execute import ToolCalls
@@ -52,13 +59,24 @@ from services.tool_executor.handlers.open_effects import OpenEffects
 from services.tool_executor.handlers.packets import Packets
 from services.tool_executor.handlers.people import People
 from services.tool_executor.handlers.proposing import Proposing
+from services.tool_executor.handlers.reading import ReadingJobs, Sweep
 from services.tool_executor.handlers.records import CallRecords
 from services.tool_executor.handlers.rollbacks import Rollbacks
 from services.tool_executor.handlers.settle import Settlements
+from services.tool_executor.handlers.uploads import UploadCalls
 from services.tool_executor.settings import Settings
 
 _DURABLES = {durable.name: durable for durable in DURABLES}
 _OPEN_CONCURRENCY = 8
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRooms:
+    """Everything about documents that is no tool: calls by name, the queue of reading, the sweep."""
+
+    routes: Mapping[str, Handler]
+    queue: WorkQueue
+    sweep: Sweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +91,9 @@ class ToolExecutor:
     rpc: RpcServer
     queues: tuple[WorkQueue, ...]
     watch: PolicyWatch
+    sweep: Sweep
     health: HealthServer
+    background: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def start(self) -> None:
         await self.registry.open(self.environment)
@@ -81,9 +101,13 @@ class ToolExecutor:
         await self.rpc.start()
         for queue in self.queues:
             await queue.start()
+        self.background.add(asyncio.create_task(self.sweep.run()))
         await self.health.start()
 
     async def stop(self) -> None:
+        for task in self.background:
+            task.cancel()
+        await asyncio.gather(*self.background, return_exceptions=True)
         await self.rpc.stop()
         await self.watch.stop()
         for queue in self.queues:
@@ -136,8 +160,7 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
         records=records,
         limits=limits,
     )
-    store = KnowledgeStore(database, originals, NoEmbedder())
-    documents = DocumentCalls(callers, StoredDocuments(store), audit)
+    documents = _documents(bus, database, originals, callers, audit, settings)
     people = People(callers, directory, audit)
     settlements = Settlements(callers, ledger, audit)
     commits = Commits(callers, registry, assessor, effects, ledger, audit)
@@ -157,10 +180,7 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
         "execute-tool": calls.on_execute,
         "list-tools": offer.on_list,
         "assess-action": Assessments(callers, registry, assessor, packets, limits).on_assess,
-        "resolve-citations": documents.on_resolve,
-        "list-documents": documents.on_list,
-        "get-document": documents.on_get,
-        "read-source": documents.on_source,
+        **documents.routes,
         "get-person": people.on_get,
         "put-person": people.on_put,
         "settle-effect": settlements.on_settle,
@@ -178,8 +198,10 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
             _queue(bus, audit, own, "claimed", open_effects.on_claimed, _OPEN_CONCURRENCY),
             _queue(bus, audit, own, "unknown", open_effects.on_unknown, _OPEN_CONCURRENCY),
             _queue(bus, audit, own, "verification-failed", rollbacks.on_verification_failed, _OPEN_CONCURRENCY),
+            documents.queue,
         ),
         watch=PolicyWatch(policy),
+        sweep=documents.sweep,
         health=HealthServer(settings.health_port, checks),
     )
 
@@ -204,6 +226,45 @@ def _queue(
 ) -> WorkQueue:
     durable = _DURABLES[f"tool-executor__{event}-v1"]
     return WorkQueue(bus, durable, handler, concurrency=concurrency, verifier=verifier, alarm=audit.bad_message)
+
+
+def _documents(
+    bus: Bus, database: Database, originals: ObjectStore, callers: Callers, audit: AuditTrail, settings: Settings
+) -> DocumentRooms:
+    store = KnowledgeStore(database, originals, embedder_of(settings.pack_settings))
+    rights, stored = DocumentRights(callers, audit), StoredDocuments(store)
+    calls, changes = DocumentCalls(rights, stored), DocumentChanges(rights, stored, audit)
+    events = EventWriter(bus, "knowledge")
+    uploads = UploadCalls(
+        rights,
+        StoredUploads(Intake(database), originals),
+        events,
+        audit,
+        max_bytes=settings.tool_executor_upload_bytes,
+    )
+    versions = StoredVersions(store.indexing, Leftovers(database, originals))
+    jobs = ReadingJobs(versions, events, audit)
+    return DocumentRooms(
+        routes={
+            "resolve-citations": calls.on_resolve,
+            "list-documents": calls.on_list,
+            "get-document": calls.on_get,
+            "read-source": calls.on_source,
+            "begin-upload": uploads.on_begin,
+            "upload-part": uploads.on_part,
+            "finish-upload": uploads.on_finish,
+            "set-document-acl": changes.on_acl,
+            "withdraw-document": changes.on_withdraw,
+        },
+        queue=WorkQueue(
+            bus,
+            _DURABLES["tool-executor__version-received-v1"],
+            jobs.on_job,
+            concurrency=settings.tool_executor_readings_at_once,
+            alarm=audit.bad_message,
+        ),
+        sweep=Sweep(versions, events, settings.tool_executor_sweep_s),
+    )
 
 
 async def serve(settings: Settings) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from placet.contracts.approvals import ProposeAction
+from placet.contracts.documents import SetDocumentAcl, VersionReceived
 from placet.contracts.envelope import Event
 from placet.contracts.events import Proposed
 from placet.contracts.execution import Citation, DocumentPage, DocumentView, SourceSlice
 from placet.contracts.policy import KnowledgeScope
 from placet.contracts.proposals import ProposalView
+from placet.knowledge.models import DocumentState, Place, Reading, Upload
 from services.tool_executor.domain.ledger import Entry
 
 
@@ -55,6 +57,15 @@ class DocumentRight:
     unpublished: bool
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentFacts:
+    """A document as its reader may see it, and what policy judges its management by."""
+
+    view: DocumentView
+    owners: tuple[str, ...]
+    published_version: int | None
+
+
 class Documents(Protocol):
     """Documents under the scope of this moment. Absent and forbidden both raise `not_found`."""
 
@@ -62,8 +73,54 @@ class Documents(Protocol):
 
     async def one(self, tenant: str, right: DocumentRight, document_id: str) -> DocumentView: ...
 
+    async def facts(self, tenant: str, right: DocumentRight, document_id: str) -> DocumentFacts | None: ...
+
+    async def set_acl(self, tenant: str, command: SetDocumentAcl) -> int:
+        """Returns the new lock version. Raises `conflict`."""
+        ...
+
+    async def withdraw(self, tenant: str, document_id: str, version: int, *, lock_version: int) -> int:
+        """Returns the new lock version. Raises `conflict`."""
+        ...
+
     async def source(
         self, tenant: str, right: DocumentRight, document_id: str, version: int | None, offset: int, limit: int
     ) -> SourceSlice: ...
 
     async def citations(self, tenant: str, scope: KnowledgeScope, chunk_ids: Sequence[str]) -> Sequence[Citation]: ...
+
+
+class Uploads(Protocol):
+    """Files on their way. All raise `not_found` for an upload that is not this actor's."""
+
+    async def place(
+        self, tenant: str, scope: KnowledgeScope, base_id: str, document_id: str | None
+    ) -> Place | None: ...
+
+    async def begin(self, upload: Upload) -> Upload: ...
+
+    async def find(self, tenant: str, upload_id: str, actor: str) -> Upload: ...
+
+    async def add_part(self, upload: Upload, index: int, data: bytes) -> None: ...
+
+    async def finish(self, upload: Upload) -> DocumentState:
+        """The version it became. Raises `invalid_request` when the parts are not the file that was announced."""
+        ...
+
+
+class Versions(Protocol):
+    async def read(
+        self, tenant: str, document_id: str, version: int, report: Callable[[Reading], Awaitable[None]]
+    ) -> Reading: ...
+
+    async def give_up(self, tenant: str, document_id: str, version: int) -> Reading: ...
+
+    async def forgotten(self) -> Sequence[tuple[str, VersionReceived]]:
+        """By tenant, the versions that nobody has worked on for longer than any job is silent."""
+        ...
+
+    async def sweep_uploads(self) -> None: ...
+
+
+class KnowledgeEvents(Protocol):
+    async def write(self, tenant: str, name: str, entity: str, record: Event, *, once: str | None = None) -> None: ...

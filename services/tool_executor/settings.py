@@ -34,4 +34,8 @@ class Settings(BaseSettings):
     # Limits of one run; policy compares.
     tool_executor_run_tool_calls: int = 12
     tool_executor_run_spend: float = 5000
+    # The largest file that is taken in, in bytes; how many are read at once; how often what died is taken up again (s).
+    tool_executor_upload_bytes: int = 25_000_000
+    tool_executor_readings_at_once: int = 2
+    tool_executor_sweep_s: float = 60.0
     pack_settings: dict[str, str] = {}

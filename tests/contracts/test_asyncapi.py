@@ -202,6 +202,8 @@ def test_every_event_has_its_one_writer_and_its_reactions() -> None:
         senders = {key for key in operations if key.endswith(f".send.{name}")}
         if event.owner == "audit":
             assert len(senders) == 5
+        elif event.owner == "knowledge":
+            assert senders == {f"tool-executor.send.{name}"}
         elif event.owner == "seal":
             assert senders == {f"approval.send.{name}"}
         else:

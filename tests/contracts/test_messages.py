@@ -121,6 +121,7 @@ def test_streams_of_record_are_append_only() -> None:
         "RUNS",
         "AUDIT",
         "SEALS",
+        "DOCUMENTS",
     }
 
 

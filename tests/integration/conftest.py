@@ -11,6 +11,7 @@ import pytest
 
 from placet.testkit.nats import NatsRig
 from tests.integration.agent_rig import AgentRig
+from tests.integration.document_house import DocumentHouse
 from tests.integration.foundations import foundations
 from tests.integration.governance_rig import GovernanceRig
 
@@ -59,3 +60,12 @@ def agent_rig(agent_house: AgentRig) -> AgentRig:
     agent_house.executor.reset()
     agent_house.approval.reset()
     return agent_house
+
+
+@pytest.fixture(scope="session")
+async def document_house(governance: GovernanceRig) -> AsyncIterator[DocumentHouse]:
+    """The governance house with a gateway in front. Tests share it: each has documents of its own."""
+    house = DocumentHouse(governance)
+    await house.start(gateway_upload_bytes=3_000_000)
+    yield house
+    await house.stop()

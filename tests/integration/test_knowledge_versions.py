@@ -47,8 +47,8 @@ async def test_publish_replaces_what_is_found(store: KnowledgeStore, tenant: str
     await _publish(store, tenant, 1, 1, "first")
     await _take_in(store, tenant, "The gate code is 2222.")
     assert "1111" in (await store.search(reader, "gate code", 5))[0].body
-    done = await _publish(store, tenant, 2, 2, "second")
-    assert (done.version, done.previous_version, done.lock_version, done.actor) == (2, 1, 3, "carol")
+    done = await _publish(store, tenant, 2, 3, "second")
+    assert (done.version, done.previous_version, done.lock_version, done.actor) == (2, 1, 4, "carol")
     assert [hit.chunk_id for hit in await store.search(reader, "gate code", 5)] == ["doc-1:v2:chunk-01"]
     assert (await store.read_version(reader, "doc-1", 1)).status == "archived"
 
@@ -98,8 +98,8 @@ async def test_publish_of_an_archived_version_brings_it_back(store: KnowledgeSto
     await _take_in(store, tenant, "The gate code is 1111.")
     await _publish(store, tenant, 1, 1, "a")
     await _take_in(store, tenant, "The gate code is 2222.")
-    await _publish(store, tenant, 2, 2, "b")
-    await _publish(store, tenant, 1, 3, "undo b")
+    await _publish(store, tenant, 2, 3, "b")
+    await _publish(store, tenant, 1, 4, "undo b")
     (hit,) = await store.search(person("rita", tenant=tenant), "gate code", 5)
     assert "1111" in hit.body
 
@@ -125,7 +125,7 @@ async def test_ingest_of_the_same_bytes_changes_nothing_even_when_raced(store: K
 async def test_ingest_of_a_new_version_never_changes_who_may_read(store: KnowledgeStore, tenant: str) -> None:
     await _take_in(store, tenant, "The gate code is 1111.", acl=Acl(roles=frozenset({"guard"})))
     await _take_in(store, tenant, "The gate code is 2222.", acl=Acl())
-    await _publish(store, tenant, 2, 1)
+    await _publish(store, tenant, 2, 2)
     assert await store.search(person("rita", tenant=tenant), "gate code", 5) == []
     assert len(await store.search(person("greg", "guard", tenant=tenant), "gate code", 5)) == 1
 

@@ -187,7 +187,11 @@ def _add_event(
     stream = _stream_of(spec.owner)
     about = f"{_about(spec.model)} Stored on {stream}; republished as `{STORED_PREFIX}.<subject>` once it is on disk."
     channels[name] = _channel(address, about, [name], "tenant", "entity")
-    parts = ["message"] + (["appended"] if spec.owner != "audit" else []) + (["signed"] if spec.signed else [])
+    parts = (
+        ["message"]
+        + (["appended"] if spec.owner not in ("audit", "knowledge") else [])
+        + (["signed"] if spec.signed else [])
+    )
     messages[name] = _message(name, spec.model.__name__, f"placet.{name}.v1", names[spec.model], _headers(*parts))
     for writer in _writers(spec.owner):
         operations[f"{writer}.send.{name}"] = _operation("send", writer, name, name, f"{writer} appends {spec.name}")

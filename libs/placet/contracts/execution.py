@@ -159,7 +159,20 @@ class ReadSource(Command):
     limit: int = Field(default=262_144, ge=1, le=524_288)
 
 
+class DocumentFailure(Reply):
+    """Why a file could not be read: `reason` is a stable code, `detail` is for people."""
+
+    reason: str
+    detail: str
+
+
 class DocumentView(Reply):
+    """A document and one of its versions: the published one, else the newest.
+
+    `state`, `percent` and `failure` are of the newest version that the reader may see, `latest_version`: how far the
+    reading of its file has come.
+    """
+
     document_id: str
     knowledge_base_id: str
     title: str
@@ -169,6 +182,12 @@ class DocumentView(Reply):
     media_type: str
     sha256: str
     size: int
+    filename: str = ""
+    latest_version: int | None = None
+    latest_sha256: str | None = None
+    state: Literal["received", "reading", "indexing", "ready", "failed"] = "ready"
+    percent: int = 100
+    failure: DocumentFailure | None = None
 
 
 class DocumentPage(Reply):
@@ -183,6 +202,7 @@ class SourceSlice(Reply):
     size: int
     media_type: str
     filename: str
+    sha256: str = ""
 
 
 class GetPerson(Command):

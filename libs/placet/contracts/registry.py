@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from placet.contracts import approvals, audit, events, execution, runs
+from placet.contracts import approvals, audit, documents, events, execution, runs
 from placet.contracts.envelope import Command, Event
 
 
@@ -45,6 +45,11 @@ COMMANDS: tuple[CommandSpec, ...] = (
     _executor("list-documents", execution.ListDocuments, execution.DocumentPage, "gateway"),
     _executor("get-document", execution.GetDocument, execution.DocumentView, "gateway"),
     _executor("read-source", execution.ReadSource, execution.SourceSlice, "gateway"),
+    _executor("begin-upload", documents.BeginUpload, documents.UploadState, "gateway"),
+    _executor("upload-part", documents.UploadPart, documents.UploadState, "gateway"),
+    _executor("finish-upload", documents.FinishUpload, documents.DocumentDraft, "gateway"),
+    _executor("set-document-acl", documents.SetDocumentAcl, execution.DocumentView, "gateway"),
+    _executor("withdraw-document", documents.WithdrawDocument, execution.DocumentView, "gateway"),
     _executor("get-person", execution.GetPerson, execution.PersonReply, "gateway"),
     _executor("put-person", execution.PutPerson, execution.PersonReply, "gateway"),
     _executor("settle-effect", execution.SettleEffect, execution.EffectState, "gateway"),
@@ -88,6 +93,13 @@ _EFFECT_EVENTS: dict[str, type[Event]] = {
     "verification-failed": events.VerificationFailed,
 }
 
+_KNOWLEDGE_EVENTS: dict[str, type[Event]] = {
+    "version-received": documents.VersionReceived,
+    "version-progress": documents.VersionProgress,
+    "version-ready": documents.VersionReady,
+    "version-failed": documents.VersionFailed,
+}
+
 AUDIT_EVENTS: tuple[str, ...] = (
     "tool-decided",
     "tool-finished",
@@ -96,6 +108,7 @@ AUDIT_EVENTS: tuple[str, ...] = (
     "proposal-regraded",
     "proposal-completed",
     "directory-changed",
+    "document-changed",
     "access-denied",
     "security-event",
     "run-finished",
@@ -104,6 +117,7 @@ AUDIT_EVENTS: tuple[str, ...] = (
 EVENTS: tuple[EventSpec, ...] = (
     *(EventSpec("approval", name, model, True) for name, model in _APPROVAL_EVENTS.items()),
     *(EventSpec("tool-executor", name, model, True) for name, model in _EFFECT_EVENTS.items()),
+    *(EventSpec("knowledge", name, model, False) for name, model in _KNOWLEDGE_EVENTS.items()),
     *(EventSpec("agent", name, runs.RunEvent, False) for name in runs.SSE_TYPES),
     *(EventSpec("audit", name, audit.AuditRecord, False) for name in AUDIT_EVENTS),
     EventSpec(audit.SEAL_OWNER, audit.SEALED, audit.Sealed, True),

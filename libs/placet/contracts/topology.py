@@ -51,6 +51,7 @@ STREAMS: tuple[Stream, ...] = (
     Stream("RUNS", ("placet.*.agent.evt.>",), republish=True),
     Stream("AUDIT", ("placet.*.audit.evt.>",), republish=True),
     Stream("SEALS", ("placet.*.seal.evt.>",), republish=True),
+    Stream("DOCUMENTS", ("placet.*.knowledge.evt.>",), republish=True),
     Stream("RUN_QUEUE", ("placet.*.agent.cmd.start-run.v1.*",), append_only=False, work_queue=True),
     Stream("TIMERS", ("timers.>",), append_only=False, schedules=True),
 )
@@ -104,6 +105,13 @@ DURABLES: tuple[Durable, ...] = (
         "EFFECTS",
         ("placet.*.tool-executor.evt.verification-failed.v1.*",),
         "tool-executor",
+    ),
+    Durable(
+        "tool-executor__version-received-v1",
+        "DOCUMENTS",
+        ("placet.*.knowledge.evt.version-received.v1.*",),
+        "tool-executor",
+        ack_wait_s=30.0,
     ),
     Durable(
         "approval__effect-finished-v1",
@@ -207,6 +215,7 @@ class Writer:
 WRITERS: tuple[Writer, ...] = (
     Writer("approval", ("approval",)),
     Writer("tool-executor", ("tool-executor",)),
+    Writer("knowledge", ("tool-executor",)),
     Writer("agent", ("agent",)),
     Writer("seal", ("approval",)),
     Writer("audit", ("gateway", "agent", "tool-executor", "approval", "memory")),
@@ -214,5 +223,5 @@ WRITERS: tuple[Writer, ...] = (
 # Who follows stored events of which owner live (republished, read-only).
 FOLLOWERS: dict[str, tuple[str, ...]] = {
     "gateway": ("agent",),
-    "auditor": ("approval", "tool-executor", "agent", "audit", "seal"),
+    "auditor": ("approval", "tool-executor", "knowledge", "agent", "audit", "seal"),
 }

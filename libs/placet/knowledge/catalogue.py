@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import text
@@ -14,7 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from placet.knowledge import scope as scopes
 from placet.knowledge.errors import NotFound
-from placet.knowledge.models import DocumentInfo, DocumentList, KnowledgeScope
+from placet.knowledge.indexing import reading_of
+from placet.knowledge.models import DocumentInfo, DocumentList, KnowledgeScope, Reading
 from placet.knowledge.ports import Database
 
 MAX_PAGE = 200
@@ -23,20 +25,24 @@ _READABLE = """
 FROM knowledge.documents d
 JOIN knowledge.bases b ON b.tenant = d.tenant AND b.base_id = d.base_id
 JOIN LATERAL (
-    SELECT max(version) AS latest FROM knowledge.versions n
-    WHERE n.tenant = d.tenant AND n.document_id = d.document_id
+    SELECT version AS latest, sha256 AS latest_sha256, state, chunks_done, chunk_count, failure, failure_detail
+    FROM knowledge.versions n
+    WHERE n.tenant = d.tenant AND n.document_id = d.document_id ORDER BY version DESC LIMIT 1
 ) n ON true
 JOIN knowledge.versions v ON v.tenant = d.tenant AND v.document_id = d.document_id
  AND v.version = {version}
 WHERE d.tenant = :tenant
   AND knowledge.base_open(b.owner, b.roles, b.teams, b.clearance)
   AND knowledge.document_open(d.owner, d.roles, d.teams, d.clearance)
-  AND (:unpublished OR d.published_version = v.version)
+  AND (:unpublished OR d.published_version = v.version
+       OR b.owner = knowledge.actor_user() OR d.owner = knowledge.actor_user())
 """
 _COLUMNS = """
 SELECT d.tenant, d.document_id, d.base_id, d.title, d.owner, d.trusted, d.lock_version, d.published_version,
        n.latest AS latest_version, v.version, v.status, v.filename, v.media_type, v.sha256, v.size, v.authors,
-       d.updated_at, v.original_key
+       d.updated_at, v.original_key, n.latest_sha256, n.state, n.chunks_done, n.chunk_count,
+       n.failure, n.failure_detail, b.owner AS base_owner,
+       (:unpublished OR b.owner = knowledge.actor_user() OR d.owner = knowledge.actor_user()) IS TRUE AS sees_drafts
 """
 _SHOWN = "coalesce(CAST(:version AS integer), d.published_version, n.latest)"
 
@@ -51,7 +57,8 @@ async def find(
 ) -> tuple[DocumentInfo, str]:
     """The document with that version (default: the published one, else the newest) and the key of its original.
 
-    Raises NotFound. With `unpublished` false only a published version is ever found.
+    Raises NotFound. With `unpublished` false only a published version is found, except by the owner of the base or of
+    the document.
     """
     parameters = {"tenant": scope.tenant, "document_id": document_id, "version": version, "unpublished": unpublished}
     row = (await connection.execute(_ONE, parameters)).one_or_none()
@@ -105,7 +112,17 @@ def _info(row: Any) -> DocumentInfo:
         size=row.size,
         authors=tuple(row.authors),
         updated_at=row.updated_at,
+        base_owner=row.base_owner,
+        latest_sha256=row.latest_sha256 if row.sees_drafts else row.sha256,
+        reading=_reading(row),
     )
+
+
+def _reading(row: Any) -> Reading | None:
+    """Of the newest version, for those who may know of it."""
+    if not row.sees_drafts:
+        return None
+    return replace(reading_of(row), version=row.latest_version)
 
 
 def _cursor(document_id: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -100,6 +100,19 @@ def create_embedder(
     if kind == "openai" and api_key:
         return OpenAIEmbedder(model, base_url=base_url, api_key=api_key)
     raise ValueError(f"no embedder {kind!r}" if kind != "openai" else "the openai embedder needs an api key")
+
+
+def embedder_of(settings: Mapping[str, str]) -> Embedder:
+    """By the settings of the knowledge pack: documents are taken in with the model with which they are searched.
+
+    Raises ValueError like `create_embedder`.
+    """
+    return create_embedder(
+        settings.get("embedder", "use"),
+        model=settings.get("embedder_model", "text-embedding-3-small"),
+        base_url=settings.get("embedder_base_url"),
+        api_key=settings.get("embedder_api_key"),
+    )
 
 
 def _unit(vector: list[float]) -> list[float]:

@@ -23,7 +23,7 @@ class LockVersionConflict(PlacetError):
 
 
 class NotPublishable(PlacetError):
-    """This version is the published one already."""
+    """This version is the published one already, or its file has not been read (or cannot be)."""
 
     def __init__(self, version: int, status: str) -> None:
         super().__init__(ErrorCode.CONFLICT, f"Version {version} is {status}.", version=version, status=status)

@@ -78,6 +78,57 @@ class DocumentState:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A base that a file may go to: who owns it, and the document where one is named. Policy judges by it.
+
+    `document_found`: the named document lies in this base and can be read, or none was named.
+    """
+
+    owners: tuple[str, ...]
+    document_found: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file on its way. `parts` are the places of the parts stored so far; `version` is set once it has become one.
+
+    `sha256` is what the sender says. `is_new`: the document comes into being with it.
+    """
+
+    tenant: str
+    upload_id: str
+    actor: str
+    base_id: str
+    document_id: str
+    is_new: bool
+    title: str
+    filename: str
+    trusted: bool
+    size: int
+    sha256: str
+    parts: tuple[int, ...] = ()
+    version: int | None = None
+
+    def same_file(self, other: Upload) -> bool:
+        return (self.base_id, self.document_id, self.size, self.sha256) == (
+            *(other.base_id, other.document_id, other.size, other.sha256),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How far the reading of a version has come. `reason` and `detail` say why it failed."""
+
+    document_id: str
+    version: int
+    state: str
+    percent: int
+    chunks: int
+    reason: str | None = None
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """A piece of one version, stable for the same bytes. `page` counts from 1; `section` is `Chapter > Section`."""
 
@@ -133,6 +184,9 @@ class DocumentInfo:
     size: int
     authors: tuple[str, ...]
     updated_at: datetime
+    base_owner: str | None = None
+    latest_sha256: str = ""
+    reading: Reading | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +211,13 @@ class VersionText:
 
 @dataclass(frozen=True, slots=True)
 class SourceSlice:
-    """Bytes of an original file from `offset`; `size` is the whole length in bytes."""
+    """Bytes of an original file from `offset`; `size` and `sha256` (hex) are of the whole file."""
 
     document_id: str
     version: int
     filename: str
     media_type: str
+    sha256: str
     size: int
     offset: int
     data: bytes

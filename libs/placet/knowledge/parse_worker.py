@@ -13,21 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from placet.knowledge.formats.refusal import Refused
-from placet.knowledge.parsed import Block, ParsedDocument
+from placet.knowledge.parsed import DOCX, PDF, SUFFIXES, Block, ParsedDocument
 
 MAX_TEXT = 20_000_000  # characters
-PDF = "application/pdf"
-DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-_SUFFIXES = {
-    "md": "text/markdown",
-    "markdown": "text/markdown",
-    "txt": "text/plain",
-    "text": "text/plain",
-    "html": "text/html",
-    "htm": "text/html",
-    "pdf": PDF,
-    "docx": DOCX,
-}
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # old Office files, and new ones that are encrypted
 
 
@@ -60,7 +48,7 @@ def parse(filename: str, data: bytes) -> ParsedDocument:
     """Raises Refused. The name's ending says what the file should be, the bytes must agree."""
     if not data:
         raise Refused("empty_file", "The file is empty.")
-    media_type = _SUFFIXES.get(filename.rpartition(".")[2].lower())
+    media_type = SUFFIXES.get(filename.rpartition(".")[2].lower())
     if media_type is None:
         raise Refused("unsupported_type", "Only Markdown, text, HTML, PDF and DOCX can be read.")
     _check_bytes(media_type, data)

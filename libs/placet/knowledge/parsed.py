@@ -4,6 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+PDF = "application/pdf"
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+# What can be read, by the ending of the name; the bytes have to agree.
+SUFFIXES = {
+    "md": "text/markdown",
+    "markdown": "text/markdown",
+    "txt": "text/plain",
+    "text": "text/plain",
+    "html": "text/html",
+    "htm": "text/html",
+    "pdf": PDF,
+    "docx": DOCX,
+}
+
+
+def media_type_of(filename: str) -> str:
+    """What the name says the file is; nobody has looked at its bytes."""
+    return SUFFIXES.get(filename.rpartition(".")[2].lower(), "application/octet-stream")
+
 
 @dataclass(frozen=True, slots=True)
 class Block:

@@ -32,6 +32,26 @@ class OriginalStore(Protocol):
         """Raises KeyError when there is no such file."""
         ...
 
+    async def read(self, key: str, offset: int, limit: int) -> bytes:
+        """At most `limit` bytes from `offset`, without reading the rest. Raises KeyError."""
+        ...
+
+
+class StagedStore(Protocol):
+    """Files that arrive in parts, invisible until they are whole."""
+
+    async def stage(self, upload: str, index: int, data: bytes) -> int:
+        """Store a part; returns its place."""
+        ...
+
+    async def adopt(self, upload: str, key: str, places: Sequence[int], *, part: int, size: int, sha256: str) -> None:
+        """Make the parts the original `key`. Raises ValueError when they are not what was announced."""
+        ...
+
+    async def discard(self, upload: str, key: str) -> None:
+        """Let go of the parts, unless they are the original `key`."""
+        ...
+
 
 class FileParser(Protocol):
     """Files to text; `placet.knowledge.parser.Parser` does it in child processes."""

@@ -14,7 +14,7 @@ from placet.knowledge.models import Publication
 from placet.knowledge.ports import Database
 
 _LOCK = text("""
-SELECT d.lock_version, d.published_version, v.status
+SELECT d.lock_version, d.published_version, v.status, v.state
 FROM knowledge.documents d
 JOIN knowledge.versions v ON v.tenant = d.tenant AND v.document_id = d.document_id AND v.version = :version
 WHERE d.tenant = :tenant AND d.document_id = :document_id
@@ -32,8 +32,10 @@ WHERE tenant = :tenant AND document_id = :document_id AND version = :version
 """)
 
 _MOVE_DOCUMENT = text("""
-UPDATE knowledge.documents SET published_version = :published, lock_version = lock_version + 1, updated_at = now()
-WHERE tenant = :tenant AND document_id = :document_id
+UPDATE knowledge.documents d SET published_version = :published, lock_version = lock_version + 1, updated_at = now(),
+    title = coalesce((SELECT v.title FROM knowledge.versions v WHERE v.tenant = d.tenant
+                      AND v.document_id = d.document_id AND v.version = CAST(:published AS integer)), d.title)
+WHERE d.tenant = :tenant AND d.document_id = :document_id
 """)
 
 _SHOW_CHUNKS = [
@@ -68,8 +70,9 @@ class Publishing:
     ) -> Publication:
         """Make `version` the published one; the former one becomes archived. An archived version may return.
 
-        A repeated `idempotency_key` returns the first outcome. Raises LockVersionConflict, NotFound, NotPublishable
-        (it is the published version already); nothing is written then.
+        The document takes the title of the version. A repeated `idempotency_key` returns the first outcome. Raises
+        LockVersionConflict, NotFound, NotPublishable (it is the published version already, or its file has not been
+        read to the end); nothing is written then.
         """
         where = {"tenant": tenant, "document_id": document_id, "version": version}
         async with self.database.transaction(local=scopes.tenant_settings(tenant)) as connection:
@@ -81,8 +84,8 @@ class Publishing:
                 raise NotFound
             if row.lock_version != lock_version:
                 raise LockVersionConflict(lock_version, row.lock_version)
-            if row.status == "published":
-                raise NotPublishable(version, row.status)
+            if row.status == "published" or row.state != "ready":
+                raise NotPublishable(version, row.status if row.state == "ready" else row.state)
             await _move(connection, where, published=version)
             record = {"key": idempotency_key, "previous": row.published_version, "lock_version": lock_version + 1}
             await connection.execute(_RECORD, where | record | {"actor": actor})

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.knowledge import catalogue
+from placet.knowledge.acl import AccessLists
+from placet.knowledge.indexing import Indexing
 from placet.knowledge.ingest import Ingest
 from placet.knowledge.models import (
+    Acl,
     DocumentInfo,
     DocumentList,
     DocumentState,
@@ -40,7 +43,9 @@ class KnowledgeStore:
         self._parser = parser or Parser()
         self._search = Search(database, embedder)
         self._publishing = Publishing(database)
-        self._ingest = Ingest(database, originals, self._parser, embedder)
+        self._access = AccessLists(database)
+        self.indexing = Indexing(database, originals, self._parser, embedder)
+        self._ingest = Ingest(database, self.indexing)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -97,15 +102,15 @@ class KnowledgeStore:
     ) -> SourceSlice:
         """At most `limit` bytes of the original file from `offset`. Authorized anew at every slice. Raises NotFound."""
         info, key = await catalogue.one(self._database, scope, document_id, version, unpublished=include_unpublished)
-        data = await self._original(key)
         return SourceSlice(
             document_id=info.document_id,
             version=info.version,
             filename=info.filename,
             media_type=info.media_type,
+            sha256=info.sha256,
             size=info.size,
             offset=offset,
-            data=data[offset : offset + limit],
+            data=await self._slice(key, offset, limit),
         )
 
     # -- writing ---------------------------------------------------------------------------------------------------
@@ -142,9 +147,23 @@ class KnowledgeStore:
         """Withdraw the published version. Returns the new lock version. Raises LockVersionConflict, NotFound."""
         return await self._publishing.archive(tenant, document_id, version, lock_version=lock_version)
 
+    async def set_acl(self, tenant: str, document_id: str, acl: Acl, *, lock_version: int | None = None) -> int:
+        """Set who may read a document, of those who may read its base. Raises LockVersionConflict, NotFound."""
+        return await self._access.change(tenant, document_id, acl, lock_version=lock_version)
+
     async def _original(self, key: str) -> bytes:
         try:
             return await self._originals.get(key)
         except KeyError as error:
-            # The catalogue names it, so it was there: a fault of the store, not an unknown document.
-            raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The original file cannot be read.") from error
+            raise _lost() from error
+
+    async def _slice(self, key: str, offset: int, limit: int) -> bytes:
+        try:
+            return await self._originals.read(key, offset, limit)
+        except KeyError as error:
+            raise _lost() from error
+
+
+def _lost() -> PlacetError:
+    """The catalogue names the file, so it was there: a fault of the store, not an unknown document."""
+    return PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The original file cannot be read.")

@@ -128,34 +128,42 @@ class Appender:
             return None
 
 
-class AuditWriter:
-    """Appends audit records: no compare-and-set, but stored before the caller goes on."""
+class EventWriter:
+    """Appends events of an owner whose entities nobody decides by: no compare-and-set, but stored before it goes on."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, owner: str) -> None:
         self._bus = bus
+        self._owner = owner
         self._source = f"placet/{bus.settings.user}"
 
     async def write(self, tenant: str, name: str, entity: str, record: Event, *, once: str | None = None) -> None:
-        """With `once` given (the same on every attempt), a record written again at once is stored a single time.
+        """With `once` given (the same on every attempt), an event written again at once is stored a single time.
 
-        Raises `PlacetError(dependency_unavailable)` when the record could not be stored: no unaudited work.
+        Raises `PlacetError(dependency_unavailable)` when the event could not be stored.
         """
-        message_id = f"{tenant}:{once}" if once else new_id("aud")
+        message_id = f"{tenant}:{once}" if once else new_id("aud" if self._owner == "audit" else "evt")
         payload = wire.encode(
             message_id=message_id,
             source=self._source,
-            type_=f"placet.audit.{name}.v1",
+            type_=f"placet.{self._owner}.{name}.v1",
             subject=entity,
             context=current(),
             tenant=tenant,
             data=record,
         )
-        subject = subjects.event(tenant, "audit", name, entity)
+        subject = subjects.event(tenant, self._owner, name, entity)
         for attempt in (1, 2, 3):
             try:
                 await self._bus.js.publish(subject, payload, headers={MESSAGE_ID: message_id}, timeout=_TRY_TIMEOUT_S)
                 return
             except (nats.errors.Error, TimeoutError) as error:
                 if attempt == 3:
-                    raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The audit record was not stored.") from error
+                    raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The event was not stored.") from error
                 await asyncio.sleep(0.1 * attempt)
+
+
+class AuditWriter(EventWriter):
+    """Appends audit records: what could not be stored is not answered, so there is no unaudited work."""
+
+    def __init__(self, bus: Bus) -> None:
+        super().__init__(bus, "audit")

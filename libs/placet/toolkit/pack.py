@@ -19,6 +19,10 @@ class OriginalStore(Protocol):
         """Raises `KeyError` when there is no such key."""
         ...
 
+    async def read(self, key: str, offset: int, limit: int) -> bytes:
+        """At most `limit` bytes from `offset`, without reading the rest. Raises `KeyError`."""
+        ...
+
 
 class ScopeResolver(Protocol):
     """What an actor may read, asked of policy at that moment. The answer is policy's value, as JSON."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import AsyncIterator
 from typing import Annotated
 from urllib.parse import quote
@@ -10,10 +11,11 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
+from placet.contracts.documents import SetDocumentAcl, WithdrawDocument
 from placet.contracts.execution import DocumentPage, DocumentView, GetDocument, ListDocuments, ReadSource, SourceSlice
 from services.gateway.handlers.answers import StrictRoute, documented, json_answer, page
 from services.gateway.handlers.caller import NO_NUL, Caller, CallerDep, Id
-from services.gateway.handlers.models import Documents
+from services.gateway.handlers.models import AccessList, Documents, Withdrawal
 
 router = APIRouter(route_class=StrictRoute, tags=["knowledge"])
 
@@ -36,6 +38,20 @@ async def on_get(document_id: Id, caller: CallerDep) -> Response:
     return json_answer(await _document(caller, document_id))
 
 
+@router.put("/api/documents/{document_id}/acl", response_model=None, responses=documented({200: DocumentView}))
+async def on_acl(document_id: Id, body: AccessList, caller: CallerDep) -> Response:
+    """Set who may read the document, of those who may read its base; effective for the next read."""
+    command = SetDocumentAcl(grant=caller.grant(), document_id=document_id, **body.model_dump())
+    return json_answer(await caller.ask(_EXECUTOR, "set-document-acl", command, DocumentView))
+
+
+@router.post("/api/documents/{document_id}/withdrawal", response_model=None, responses=documented({200: DocumentView}))
+async def on_withdraw(document_id: Id, body: Withdrawal, caller: CallerDep) -> Response:
+    """Archive the published version: nothing of the document is found, cited or opened any more."""
+    command = WithdrawDocument(grant=caller.grant(), document_id=document_id, lock_version=body.lock_version)
+    return json_answer(await caller.ask(_EXECUTOR, "withdraw-document", command, DocumentView))
+
+
 @router.get("/api/documents/{document_id}/source", response_model=None, responses=documented({200: None}))
 async def on_source(document_id: Id, caller: CallerDep, version: Annotated[int | None, Query(ge=1)] = None) -> Response:
     """The original file, byte for byte; of the current version unless another is named."""
@@ -54,16 +70,22 @@ async def on_source(document_id: Id, caller: CallerDep, version: Annotated[int |
 
 
 async def _bytes(caller: Caller, document_id: str, version: int, first: SourceSlice) -> AsyncIterator[bytes]:
-    """Raises `PlacetError` when a later slice is refused: the client sees an answer that is too short."""
+    """Raises `PlacetError` when a later slice is refused: the client sees an answer that is too short.
+
+    So it does when the bytes are not those that were uploaded: the last slice is held back until their digest fits.
+    """
     chunk = base64.b64decode(first.data)
-    sent = len(chunk)
-    yield chunk
+    digest, sent = hashlib.sha256(chunk), len(chunk)
     while sent < first.size:
+        yield chunk
         chunk = base64.b64decode((await _slice(caller, document_id, version, sent)).data)
         if not chunk:
             raise RuntimeError("the original file is shorter than its recorded size")
+        digest.update(chunk)
         sent += len(chunk)
-        yield chunk
+    if first.sha256 and digest.hexdigest() != first.sha256:
+        raise RuntimeError("the original file is not what was uploaded")
+    yield chunk
 
 
 async def _document(caller: Caller, document_id: str) -> DocumentView:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import IO
 
 from starlette.types import Scope
 
@@ -13,6 +14,17 @@ _KEY = "placet.exchange"
 API = "/api/"
 
 
+@dataclass(frozen=True, slots=True)
+class ReceivedFile:
+    """An uploaded file and the fields beside it. `content` stands at its start and is closed after the call."""
+
+    fields: dict[str, str]
+    filename: str
+    size: int
+    sha256: str
+    content: IO[bytes]
+
+
 @dataclass(slots=True)
 class Exchange:
     """Filled step by step. `seed` is set when the call has an idempotency key: ids are then derived from it."""
@@ -20,6 +32,7 @@ class Exchange:
     request_id: str
     principal: Principal | None = None
     body: bytes = b""
+    file: ReceivedFile | None = None
     seed: tuple[str, ...] | None = None
 
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, String
 
 from placet.contracts.approvals import AuditEntry, StoredEvent
 from placet.contracts.directory import MAX_NAMES
+from placet.contracts.documents import MAX_LISTED, Listed
 from placet.contracts.execution import Citation, DocumentView
 from placet.contracts.proposals import DecisionKind, FinishReason, ProposalStatus, ProposalView
 from placet.contracts.runs import MAX_QUESTION_CHARS, RunFinish, RunStatus
@@ -63,6 +64,23 @@ class PersonBody(Body):
     roles: tuple[Name, ...] = Field(max_length=MAX_NAMES)
     teams: tuple[Name, ...] = Field(max_length=MAX_NAMES)
     clearance: StrictInt = Field(ge=0, le=10)
+
+
+class AccessList(Body):
+    """Every list that is not empty must be met; empty everywhere, the document is as open as its base.
+
+    With `lock_version`, only a document that has not changed since is changed.
+    """
+
+    roles: tuple[Listed, ...] = Field(default=(), max_length=MAX_LISTED)
+    teams: tuple[Listed, ...] = Field(default=(), max_length=MAX_LISTED)
+    clearance: StrictInt = Field(default=0, ge=0, le=10)
+    owner: Listed | None = None
+    lock_version: StrictInt | None = Field(default=None, ge=1)
+
+
+class Withdrawal(Body):
+    lock_version: StrictInt | None = Field(default=None, ge=1)
 
 
 class ChatAnswer(BaseModel):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from typing import Any
 
 from placet.contracts import policy
-from placet.contracts.execution import Citation, DocumentPage, DocumentView, SourceSlice
-from placet.knowledge.models import DocumentInfo, Hit, KnowledgeScope
+from placet.contracts.documents import SetDocumentAcl
+from placet.contracts.execution import Citation, DocumentFailure, DocumentPage, DocumentView, SourceSlice
+from placet.knowledge.errors import NotFound
+from placet.knowledge.models import Acl, DocumentInfo, Hit, KnowledgeScope
 from placet.knowledge.store import KnowledgeStore
-from services.tool_executor.ports import DocumentRight
+from services.tool_executor.ports import DocumentFacts, DocumentRight
 
 
 def reading_scope(tenant: str, scope: policy.KnowledgeScope) -> KnowledgeScope:
@@ -41,6 +44,22 @@ class StoredDocuments:
         scope = reading_scope(tenant, right.scope)
         return _view(await self._store.get_document(scope, document_id, include_unpublished=right.unpublished))
 
+    async def facts(self, tenant: str, right: DocumentRight, document_id: str) -> DocumentFacts | None:
+        scope = reading_scope(tenant, right.scope)
+        try:
+            info = await self._store.get_document(scope, document_id, include_unpublished=right.unpublished)
+        except NotFound:
+            return None
+        owners = tuple(owner for owner in (info.base_owner, info.owner) if owner)
+        return DocumentFacts(_view(info), owners, info.published_version)
+
+    async def set_acl(self, tenant: str, command: SetDocumentAcl) -> int:
+        acl = Acl(frozenset(command.roles), frozenset(command.teams), command.clearance, command.owner)
+        return await self._store.set_acl(tenant, command.document_id, acl, lock_version=command.lock_version)
+
+    async def withdraw(self, tenant: str, document_id: str, version: int, *, lock_version: int) -> int:
+        return await self._store.archive(tenant, document_id, version, lock_version=lock_version)
+
     async def source(
         self, tenant: str, right: DocumentRight, document_id: str, version: int | None, offset: int, limit: int
     ) -> SourceSlice:
@@ -53,6 +72,7 @@ class StoredDocuments:
             size=part.size,
             media_type=part.media_type,
             filename=part.filename,
+            sha256=part.sha256,
         )
 
     async def citations(
@@ -86,4 +106,21 @@ def _view(info: DocumentInfo) -> DocumentView:
         media_type=info.media_type,
         sha256=info.sha256,
         size=info.size,
+        filename=info.filename,
+        latest_sha256=info.latest_sha256,
+        **_reading(info),
     )
+
+
+def _reading(info: DocumentInfo) -> dict[str, Any]:
+    """How far the newest version has come, for those who may know of it."""
+    found = info.reading
+    if found is None:
+        return {"latest_version": info.version}
+    failure = DocumentFailure(reason=found.reason, detail=found.detail or "") if found.reason else None
+    return {
+        "latest_version": found.version,
+        "state": found.state,
+        "percent": found.percent,
+        "failure": failure,
+    }

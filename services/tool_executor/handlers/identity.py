@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from placet.contracts.directory import Person
 from placet.contracts.errors import ErrorCode, PlacetError
-from placet.contracts.policy import Channel, Eligibility, Subject
+from placet.contracts.policy import Channel, Eligibility, Resource, Subject
 from placet.identity.directory import Directory, nobody
 from placet.identity.grants import Grant, GrantVerifier, Purpose
 from placet.policy.port import PolicyDecisionPoint
@@ -37,9 +37,9 @@ class Callers:
     async def person(self, tenant: str, person_id: str) -> Person:
         return await self.directory.find(tenant, person_id) or nobody(tenant, person_id)
 
-    async def duty(self, caller: Caller, duty: str) -> Eligibility:
-        """Raises `PlacetError(policy_unavailable)` when policy gives no answer."""
-        answer = await self.policy.admin(Subject.of(caller.person), duty)
+    async def duty(self, caller: Caller, duty: str, resource: Resource | None = None) -> Eligibility:
+        """Raises `PlacetError(policy_unavailable)` when policy gives no answer. Default resource: the whole tenant."""
+        answer = await self.policy.admin(Subject.of(caller.person), duty, resource)
         if answer.code is ErrorCode.POLICY_UNAVAILABLE:
             raise PlacetError(ErrorCode.POLICY_UNAVAILABLE, "Policy gave no decision; nothing was done.")
         return answer

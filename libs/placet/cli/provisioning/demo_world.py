@@ -55,7 +55,7 @@ async def _business(settings: Settings, path: Path) -> dict[str, int]:
 
 async def _documents(bus: Bus, settings: Settings, seeds: Path) -> int:
     """As the executor's role, whose row-level security the documents will be read under."""
-    from placet.knowledge.embedders import create_embedder
+    from placet.knowledge.embedders import embedder_of
     from placet.knowledge.seed import load as load_documents
     from placet.knowledge.store import KnowledgeStore
     from placet.messaging.objects import ObjectStore
@@ -63,13 +63,7 @@ async def _documents(bus: Bus, settings: Settings, seeds: Path) -> int:
 
     database = Database.open(role_url(settings, "placet_executor"), pool_size=2, application="placet-provision")
     try:
-        pack = settings.pack_settings
-        embedder = create_embedder(
-            pack.get("embedder", "use"),
-            model=pack.get("embedder_model", "text-embedding-3-small"),
-            base_url=pack.get("embedder_base_url"),
-            api_key=pack.get("embedder_api_key"),
-        )
+        embedder = embedder_of(settings.pack_settings)
         store = KnowledgeStore(database, ObjectStore(bus, "ORIGINALS"), embedder)
         return await load_documents(store, seeds / "knowledge")
     finally:

@@ -29,6 +29,8 @@ from placet.toolkit import (
 
 PROPOSE = "create_publish_proposal"
 APPLY = "apply_publish_decision"
+# Five seconds in all: a file of usual size has been read by then.
+READING_PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.5)
 _PUBLISHABLE = frozenset({"draft", "archived"})
 
 # The read-back sees the document whoever may still read it: the publishing took place.
@@ -60,15 +62,26 @@ class CreatePublishProposalTool:
 
     async def handle(self, ctx: ToolContext, args: CreatePublishProposal) -> HandOver:
         shown = await self._reader.document(ctx.actor, args.document_id)
-        newest = await self._reader.document(ctx.actor, args.document_id, shown.latest_version)
+        newest = await self._read_to_the_end(ctx, args.document_id, shown.latest_version)
         if newest.status != "draft":
             raise PlacetError(ErrorCode.CONFLICT, "The document has no draft to publish.", status=newest.status)
+        _check_ready(newest)
         arguments = {
             "document_id": newest.document_id,
             "version": newest.version,
             "lock_version": newest.lock_version,
         }
         return HandOver(APPLY, arguments)
+
+    async def _read_to_the_end(self, ctx: ToolContext, document_id: str, version: int) -> DocumentInfo:
+        """The version, once its file has been read, or as it is after a moment: who has just uploaded may propose."""
+        newest = await self._reader.document(ctx.actor, document_id, version)
+        for pause in READING_PAUSES_S:
+            if newest.reading is None or newest.reading.state in ("ready", "failed"):
+                break
+            await asyncio.sleep(pause)
+            newest = await self._reader.document(ctx.actor, document_id, version)
+        return newest
 
 
 class ApplyPublishDecisionTool:
@@ -172,6 +185,8 @@ class ApplyPublishDecisionTool:
         if info.status == "draft" and info.version != info.latest_version:
             message = "A newer version of the document was taken in meanwhile."
             raise PlacetError(ErrorCode.CONFLICT, message, expected=info.version, found=info.latest_version)
+        if info.version == info.latest_version:
+            _check_ready(info)
         return info
 
     async def _texts(self, ctx: ToolContext, info: DocumentInfo) -> tuple[str, str]:
@@ -181,6 +196,14 @@ class ApplyPublishDecisionTool:
             return "", after
         before = await self._reader.store.read_version(scope, info.document_id, info.published_version)
         return before.content, after
+
+
+def _check_ready(newest: DocumentInfo) -> None:
+    """Raises `conflict` unless the file of the newest version has been read."""
+    reading = newest.reading
+    if reading is not None and reading.state != "ready":
+        message = f"The file of version {newest.version} has not been read: {reading.reason or reading.state}."
+        raise PlacetError(ErrorCode.CONFLICT, message, state=reading.state, reason=reading.reason)
 
 
 def _key(ctx: ToolContext) -> str:

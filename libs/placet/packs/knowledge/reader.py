@@ -7,7 +7,7 @@ from typing import Any
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.execution import EvidenceRef
 from placet.knowledge import catalogue
-from placet.knowledge.embedders import create_embedder
+from placet.knowledge.embedders import embedder_of
 from placet.knowledge.models import DocumentInfo, KnowledgeScope
 from placet.knowledge.store import KnowledgeStore
 from placet.storage import Database
@@ -29,13 +29,7 @@ class Reader:
 
     def open(self, environment: PackEnvironment) -> None:
         """Raises `ValueError` for an embedder that does not exist."""
-        settings = environment.settings
-        embedder = create_embedder(
-            settings.get("embedder", "use"),
-            model=settings.get("embedder_model", "text-embedding-3-small"),
-            base_url=settings.get("embedder_base_url"),
-            api_key=settings.get("embedder_api_key"),
-        )
+        embedder = embedder_of(environment.settings)
         database = Database.open(environment.database_url, application="placet-knowledge")
         self._opened = (KnowledgeStore(database, environment.originals, embedder), database, environment)
 

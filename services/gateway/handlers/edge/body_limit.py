@@ -1,18 +1,30 @@
-"""Bodies are read here, counted while they arrive, and handed on whole: no parser sees more than the limit."""
+"""Bodies are read here, counted while they arrive, and handed on whole: no parser sees more than the limit.
+
+An uploaded file never lies in memory: its form is taken apart as it comes and the file goes to a temporary file.
+"""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from placet.contracts.errors import PlacetError
-from services.gateway.errors import too_large
-from services.gateway.handlers.exchange import exchange_of, guarded
+from placet.contracts.errors import ErrorCode, PlacetError
+from services.gateway.errors import too_large, too_many_uploads
+from services.gateway.handlers.edge.form import FORM_EXTRA_BYTES, FormReader, boundary_of, fingerprinted
+from services.gateway.handlers.exchange import exchange_of, guarded, ports_of
 from services.gateway.handlers.problems import answer_problem
 
 MAX_BODY_BYTES = 262_144
+UPLOAD_PATH = "/api/documents"
 _WITH_BODY = ("POST", "PUT", "PATCH", "DELETE")
+# A sender of a file who is silent for so long holds a place that others wait for.
+_SILENCE_S = 30.0
+# Who is refused while still sending would lose the answer with the connection: what comes is let go for a moment.
+_LINGER_S = 2.0
 
 
 class BodyLimitStep:
@@ -23,37 +35,92 @@ class BodyLimitStep:
         if not guarded(scope):
             await self._app(scope, receive, send)
             return
+        boundary = _upload_boundary(scope)
         try:
-            _check_announced(Headers(scope=scope).get("content-length"))
+            if boundary is not None:
+                await self._with_file(boundary, scope, receive, send)
+                return
+            _check_announced(scope, MAX_BODY_BYTES)
             body = await _read(receive) if scope["method"] in _WITH_BODY else b""
         except PlacetError as error:
-            await answer_problem(error, scope, receive, send)
+            await answer_problem(error, scope, receive, _lingering(receive, send))
             return
         except ClientDisconnect:
             return
         exchange_of(scope).body = body
         await self._app(scope, _replay(body, receive), send)
 
+    async def _with_file(self, boundary: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+        space = ports_of(scope).uploads
+        _check_announced(scope, space.max_bytes + FORM_EXTRA_BYTES)
+        if space.places.locked():
+            raise too_many_uploads()
+        async with space.places:
+            form = FormReader(boundary, space.max_bytes)
+            try:
+                async for chunk in _chunks(receive, space.max_bytes + FORM_EXTRA_BYTES, silence_s=_SILENCE_S):
+                    form.feed(chunk)
+                exchange = exchange_of(scope)
+                exchange.file = form.finish()
+                exchange.body = fingerprinted(exchange.file)
+                await self._app(scope, _replay(b"", receive), send)
+            finally:
+                form.close()
 
-def _check_announced(length: str | None) -> None:
-    if length and length.isdigit() and int(length) > MAX_BODY_BYTES:
-        raise too_large(MAX_BODY_BYTES)
+
+def _upload_boundary(scope: Scope) -> bytes | None:
+    """The boundary of the form, when this call is an upload."""
+    if scope["method"] != "POST" or scope["path"] != UPLOAD_PATH:
+        return None
+    return boundary_of(Headers(scope=scope).get("content-type", ""))
+
+
+def _check_announced(scope: Scope, limit: int) -> None:
+    length = Headers(scope=scope).get("content-length")
+    if length and length.isdigit() and int(length) > limit:
+        raise too_large(limit)
 
 
 async def _read(receive: Receive) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
+    return b"".join([chunk async for chunk in _chunks(receive, MAX_BODY_BYTES)])
+
+
+async def _chunks(receive: Receive, limit: int, *, silence_s: float | None = None) -> AsyncIterator[bytes]:
+    """Raises `PlacetError` (payload_too_large, timeout), `ClientDisconnect`."""
+    size, more = 0, True
+    while more:
+        try:
+            async with asyncio.timeout(silence_s):
+                message = await receive()
+        except TimeoutError as error:
+            raise PlacetError(ErrorCode.INVALID_REQUEST, "The body did not arrive.") from error
         if message["type"] == "http.disconnect":
             raise ClientDisconnect()
         chunk: bytes = message.get("body", b"")
         size += len(chunk)
-        if size > MAX_BODY_BYTES:
-            raise too_large(MAX_BODY_BYTES)
-        chunks.append(chunk)
-        if not message.get("more_body", False):
-            return b"".join(chunks)
+        if size > limit:
+            raise too_large(limit)
+        yield chunk
+        more = message.get("more_body", False)
+
+
+def _lingering(receive: Receive, send: Send) -> Send:
+    """Answers in full, and ends the exchange only when the sender has had time to read it."""
+
+    async def answer(message: Message) -> None:
+        if message["type"] != "http.response.body" or message.get("more_body", False):
+            await send(message)
+            return
+        await send({**message, "more_body": True})
+        try:
+            async with asyncio.timeout(_LINGER_S):
+                while (arrived := await receive())["type"] == "http.request" and arrived.get("more_body", False):
+                    pass
+        except TimeoutError:
+            pass
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    return answer
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

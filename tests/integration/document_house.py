@@ -1,0 +1,113 @@
+"""The governance house with its HTTP door: real gateway, approval service, executor, policy, bus and database."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import httpx
+from gateway_rig import Gateway
+
+from placet.identity import keys
+from placet.identity.tokens import LocalIssuer
+from placet.testkit.builders import AUDIENCE, ISSUER
+from placet.testkit.ports import free_port
+from services.gateway.settings import Settings
+from tests.integration.governance_rig import GovernanceRig
+
+T = TypeVar("T")
+
+
+class DocumentHouse:
+    """People with tokens in front of a real gateway."""
+
+    def __init__(self, governance: GovernanceRig) -> None:
+        self.governance = governance
+        self._issuer_key = keys.generate()
+        self._clients: list[httpx.AsyncClient] = []
+        self.gateway: Gateway
+
+    async def start(self, **changes: Any) -> None:
+        jwks = self.governance.keys.directory / "jwks.json"
+        jwks.write_text(json.dumps(keys.key_set(self._issuer_key).as_dict()), encoding="utf-8")
+        settings = Settings(
+            nats_url=self.governance.nats.url,
+            nats_seed_file=self.governance.nats.seed_file("gateway"),
+            gateway_port=free_port(),
+            gateway_jwks_file=jwks,
+            gateway_grant_key_file=self.governance.keys.private("grant"),
+            gateway_issuer=ISSUER,
+            gateway_audience=AUDIENCE,
+            **changes,
+        )
+        self.gateway = Gateway(settings)
+        await self.gateway.start()
+
+    async def stop(self) -> None:
+        for client in self._clients:
+            await client.aclose()
+        await self.gateway.stop()
+
+    def token(self, who: str, tenant: str = "acme") -> str:
+        return LocalIssuer(self._issuer_key, ISSUER, AUDIENCE).issue(tenant, who)
+
+    def as_(self, who: str, tenant: str = "acme") -> httpx.AsyncClient:
+        client = httpx.AsyncClient(
+            base_url=self.gateway.url, headers={"Authorization": f"Bearer {self.token(who, tenant)}"}, timeout=60
+        )
+        self._clients.append(client)
+        return client
+
+    async def upload(
+        self,
+        who: str,
+        data: bytes = b"# Gate\n\nThe gate code is 1111.\n",
+        *,
+        name: str = "gate.md",
+        base: str = "kb-policies",
+        title: str = "Gate rules",
+        tenant: str = "acme",
+        headers: dict[str, str] | None = None,
+        media_type: str = "text/plain",
+        **fields: str,
+    ) -> httpx.Response:
+        form = {"knowledge_base_id": base, "title": title, **fields}
+        files = {"file": (name, data, media_type)}
+        return await self.as_(who, tenant).post("/api/documents", data=form, files=files, headers=headers)
+
+    async def read(self, who: str, document_id: str) -> dict[str, Any]:
+        """The document once its newest file has been read, or has failed."""
+
+        async def ended() -> dict[str, Any] | None:
+            view: dict[str, Any] = (await self.as_(who).get(f"/api/documents/{document_id}")).json()
+            return view if view["state"] in ("ready", "failed") else None
+
+        return await until(ended)
+
+    async def publish(self, who: str, document_id: str) -> httpx.Response:
+        client = self.as_(who)
+        proposal = (await client.post(f"/api/documents/{document_id}/publish-proposals")).json()
+        path = f"/api/publish-proposals/{proposal['proposal_id']}/decisions"
+        return await client.post(path, json={"approved": True})
+
+    async def published(self, data: bytes, *, who: str = "carol", **more: str) -> str:
+        """The id of a new document of `kb-policies` that says `data`, read and published."""
+        document_id: str = (await self.upload(who, data, **more)).json()["document_id"]
+        assert (await self.read(who, document_id))["state"] == "ready"
+        assert (await self.publish(who, document_id)).json()["finish_reason"] == "success"
+        return document_id
+
+    async def found(self, who: str, query: str, tenant: str = "acme") -> list[str]:
+        """The documents that a search finds, best first."""
+        answer = await self.as_(who, tenant).get("/api/search", params={"q": query, "k": 20})
+        return [item["document_id"] for item in answer.json()["items"]]
+
+
+async def until(look: Callable[[], Awaitable[T | None]], patience_s: float = 120.0) -> T:
+    """What `look` gives, as soon as it gives something."""
+    async with asyncio.timeout(patience_s):
+        while (found := await look()) is None:
+            await asyncio.sleep(0.2)
+    return found
