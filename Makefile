@@ -93,6 +93,14 @@ bench: setup ## Costs as ratios measured in one run
 bench-retrieval: setup ## How well search finds; DATA=dir adds {docs, queries, qrels} files to our own questions
 	@$(BIN)/python -m tests.benchmarks.retrieval $(if $(DATA),--data $(DATA))
 
+.PHONY: bench-approvals
+bench-approvals: setup ## One approved action beside a plain table: runs/s, latency, CPU ms a run and process
+	@$(BIN)/python -m tests.benchmarks approvals
+
+.PHONY: bench-governed-read
+bench-governed-read: setup ## One governed read beside a raw round trip on the bus
+	@$(BIN)/python -m tests.benchmarks governed-read
+
 .PHONY: clean
 clean: ## Remove the environment and all local state
 	@rm -rf $(VENV) .placet .mypy_cache .ruff_cache

@@ -97,12 +97,11 @@ async def build(settings: Settings, *, clock: Clock = now) -> Approval:
     policy = await open_policy(settings.policy_engine, policy_dir=settings.policy_dir, opa_url=settings.opa_url)
 
     signing_key = keys.read(settings.approval_signing_key_file)
-    own = EventVerifier([signing_key])
+    signer = EventSigner(signing_key)
+    own = EventVerifier([signing_key], signer)
     effects = EventVerifier([keys.read(settings.effect_public_file)])
     audit = AuditTrail(AuditWriter(bus), OWNER)
-    log = StreamProposalLog(
-        Appender(bus, OWNER, "APPROVALS", EventSigner(signing_key)), EventReader(bus, "APPROVALS", own), audit
-    )
+    log = StreamProposalLog(Appender(bus, OWNER, "APPROVALS", signer), EventReader(bus, "APPROVALS", own), audit)
     ledger = StreamEffectLedger(EventReader(bus, "EFFECTS", effects))
     listing = PostgresListing(database)
     judge = Judge(KvDirectory(KeyValue(bus, "DIRECTORY")), policy)

@@ -130,9 +130,10 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
     audit = AuditTrail(AuditWriter(bus), OWNER)
 
     signing_key = keys.read(settings.effect_signing_key_file)
-    own = EventVerifier([signing_key])
+    signer = EventSigner(signing_key)
+    own = EventVerifier([signing_key], signer)
     ledger = StreamLedger(
-        Appender(bus, OWNER, "EFFECTS", EventSigner(signing_key)),
+        Appender(bus, OWNER, "EFFECTS", signer),
         EventReader(bus, "EFFECTS", own),
         audit,
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
+
+import uvloop
 
 from tests.benchmarks import approvals, governed_read
 
@@ -13,8 +14,10 @@ BENCHMARKS = {"governed-read": governed_read.main, "approvals": approvals.main}
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], help="default: all of them")
-    for name in parser.parse_args().names or BENCHMARKS:
-        asyncio.run(BENCHMARKS[name]())
+    parser.add_argument("--engine", choices=["opa", "embedded"], help="default: all that are here")
+    options = parser.parse_args()
+    for name in options.names or BENCHMARKS:
+        uvloop.run(BENCHMARKS[name](options.engine))
 
 
 if __name__ == "__main__":

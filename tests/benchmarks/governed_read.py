@@ -17,13 +17,14 @@ from tests.integration.governance_rig import GovernanceRig
 IN_FLIGHT = (1, 64)
 
 
-async def main() -> None:
+async def main(only: str | None = None) -> None:
+    """`only`: the one policy engine to measure with."""
     rows: list[tuple[str, int, Measured]] = []
     async with world() as rig:
         rows += await _raw(rig)
-        for engine in engines():
-            async with policy_engine(rig, engine) as settings, service(rig, "odd_executor", settings):
-                rows += await _governed(rig, f"governed read, {engine}")
+        for name in [only] if only else engines():
+            async with policy_engine(rig, name) as engine, service(rig, "odd_executor", engine):
+                rows += await _governed(rig, f"governed read, {name}")
     _print(rows)
 
 

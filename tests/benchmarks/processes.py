@@ -7,6 +7,9 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import psutil
 
 from placet.policy.bundle import build_bundle
 from placet.policy.opa_binary import find_opa
@@ -26,34 +29,42 @@ async def world() -> AsyncIterator[GovernanceRig]:
 
 def engines() -> list[str]:
     """The policy engines that are here: OPA only where its binary is (`make opa`)."""
-    return ["embedded", "opa"] if find_opa(ROOT / ".placet") else ["embedded"]
+    return ["opa", "embedded"] if find_opa(ROOT / ".placet") else ["embedded"]
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The engine's settings for a service, and its process where it has one."""
+
+    settings: Mapping[str, str]
+    pid: int | None = None
 
 
 @asynccontextmanager
-async def policy_engine(rig: GovernanceRig, engine: str) -> AsyncIterator[Mapping[str, str]]:
-    """The engine's settings for a service; an OPA server runs until the block ends."""
+async def policy_engine(rig: GovernanceRig, engine: str) -> AsyncIterator[Engine]:
+    """An OPA server runs until the block ends."""
     settings = {"PLACET_POLICY_ENGINE": engine, "PLACET_POLICY_DIR": str(rig.policies)}
     binary = find_opa(ROOT / ".placet") if engine == "opa" else None
     if binary is None:
-        yield settings
+        yield Engine(settings)
         return
     bundle = rig.policies.parent / "bundle"
     build_bundle(rig.policies, bundle)
     server = await OpaServer.start(binary, bundle, log_file=bundle.parent / "opa.log")
     try:
-        yield settings | {"PLACET_OPA_URL": server.url}
+        yield Engine(settings | {"PLACET_OPA_URL": server.url}, server.pid)
     finally:
         await server.stop()
 
 
 @asynccontextmanager
-async def service(rig: GovernanceRig, module: str, engine: Mapping[str, str]) -> AsyncIterator[int]:
+async def service(rig: GovernanceRig, module: str, engine: Engine) -> AsyncIterator[int]:
     """`odd_executor` or `services.approval` as a process; yields its process id."""
     name = module if "." in module else f"tests.benchmarks.{module}"
     common = rig.executor_settings() if module == "odd_executor" else rig.approval_settings()
     environment = {
         **os.environ,
-        **engine,
+        **engine.settings,
         "PLACET_NATS_URL": common.nats_url,
         "PLACET_NATS_SEED_FILE": str(common.nats_seed_file),
         "PLACET_DATABASE_URL": common.database_url,
@@ -72,3 +83,28 @@ async def service(rig: GovernanceRig, module: str, engine: Mapping[str, str]) ->
         finally:
             process.terminate()
             process.wait(20)
+
+
+@dataclass(slots=True)
+class CpuClock:
+    """CPU seconds of named processes with their children since `start`; `load` is the measuring process itself."""
+
+    pids: Mapping[str, int]
+    _before: dict[str, float] = field(default_factory=dict)
+
+    def start(self) -> None:
+        self._before = self._now()
+
+    def ms_per(self, runs: int) -> dict[str, float]:
+        return {name: (seconds - self._before[name]) / runs * 1e3 for name, seconds in self._now().items()}
+
+    def _now(self) -> dict[str, float]:
+        return {name: _cpu(pid) for name, pid in {**self.pids, "load": os.getpid()}.items()}
+
+
+def _cpu(pid: int) -> float:
+    process = psutil.Process(pid)
+    if pid == os.getpid():
+        return float(process.cpu_times().user + process.cpu_times().system)
+    each = [one.cpu_times() for one in (process, *process.children(recursive=True))]
+    return float(sum(times.user + times.system + times.children_user + times.children_system for times in each))

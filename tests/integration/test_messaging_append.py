@@ -90,10 +90,10 @@ class LossyPublish:
     """Loses the acknowledgement (or the message itself) of the first attempts."""
 
     def __init__(self, bus: Bus, *, arrives: bool, losses: int = 1) -> None:
-        self._publish = bus.js.publish
+        self._publish = bus.requests.store
         self._arrives = arrives
         self.left = losses
-        bus.js.publish = self  # type: ignore[method-assign, assignment]
+        bus.requests.store = self  # type: ignore[method-assign]
 
     async def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.left:

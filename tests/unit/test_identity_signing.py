@@ -93,3 +93,30 @@ def test_keys_of_another_kind_are_not_taken() -> None:
 
 def test_signature_is_of_64_bytes() -> None:
     assert len(base64.urlsafe_b64decode(GENUINE.value)) == 64
+
+
+@pytest.mark.spec("A2", "L2")
+@pytest.mark.parametrize(
+    ("subject", "previous", "payload", "holds"),
+    [
+        (SUBJECT, 7, PAYLOAD, True),
+        ("placet.acme.approval.evt.approved.v1.prop-2", 7, PAYLOAD, False),
+        (SUBJECT, 8, PAYLOAD, False),
+        (SUBJECT, 7, b'{"by":"mike"}', False),
+    ],
+    ids=["the very event", "another subject", "another place", "another payload"],
+)
+def test_owner_that_remembers_its_signature_takes_it_for_that_event_alone(
+    subject: str, previous: int, payload: bytes, holds: bool
+) -> None:
+    signer = KEYS.approval_signer()
+    made = signer.sign(SUBJECT, 7, PAYLOAD)
+    own = EventVerifier([KEYS.approval], signer)
+    assert own.verify(made, subject, previous, payload) is holds
+
+
+@pytest.mark.spec("A2", "L2")
+def test_owner_that_does_not_remember_a_signature_computes_it() -> None:
+    own = EventVerifier([KEYS.approval], KEYS.approval_signer())
+    assert own.verify(GENUINE, SUBJECT, 7, PAYLOAD)
+    assert not own.verify(Signature(GENUINE.key_id, GENUINE.value[:-4] + "AAA="), SUBJECT, 7, PAYLOAD)

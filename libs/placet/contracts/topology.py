@@ -140,7 +140,15 @@ DURABLES: tuple[Durable, ...] = (
         ),
         "approval",
     ),
-    Durable("approval__projection-v1", "APPROVALS", ("placet.*.approval.evt.*.v1.*",), "approval"),
+    Durable(
+        "approval__projection-v1",
+        "APPROVALS",
+        tuple(
+            f"placet.*.approval.evt.{name}.v1.*"
+            for name in ("waiting-for-human", "regraded", "approved", "edited", "completed")
+        ),
+        "approval",
+    ),
     Durable("approval__directory-v1", "KV_DIRECTORY", ("$KV.DIRECTORY.>",), "approval", only_new=True),
     Durable("approval__timers-v1", "TIMERS", ("timers.fire.approval.>",), "approval"),
 )

@@ -100,9 +100,9 @@ class Appender:
         message_id = headers[MESSAGE_ID]
         while time.monotonic() < end:
             try:
-                ack = await self._bus.js.publish(subject, payload, headers=headers, timeout=_TRY_TIMEOUT_S)
+                seq = await self._bus.requests.store(subject, payload, headers=headers, timeout_s=_TRY_TIMEOUT_S)
                 metrics.APPENDS.labels(self._owner, "ok").inc()
-                return Appended(ack.seq, message_id)
+                return Appended(seq, message_id)
             except nats.js.errors.APIError as error:
                 if error.err_code not in _WRONG_LAST_SEQUENCE:
                     raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The event store refused the event.") from error
@@ -154,7 +154,8 @@ class EventWriter:
         subject = subjects.event(tenant, self._owner, name, entity)
         for attempt in (1, 2, 3):
             try:
-                await self._bus.js.publish(subject, payload, headers={MESSAGE_ID: message_id}, timeout=_TRY_TIMEOUT_S)
+                headers = {MESSAGE_ID: message_id}
+                await self._bus.requests.store(subject, payload, headers=headers, timeout_s=_TRY_TIMEOUT_S)
                 return
             except (nats.errors.Error, TimeoutError) as error:
                 if attempt == 3:

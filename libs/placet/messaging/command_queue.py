@@ -43,7 +43,8 @@ class CommandQueue:
         subject = subjects.command(tenant, owner, name, subjects.token(entity))
         for attempt in range(1, _TRIES + 1):
             try:
-                await self._bus.js.publish(subject, payload, headers={MESSAGE_ID: message_id}, timeout=_TRY_TIMEOUT_S)
+                headers = {MESSAGE_ID: message_id}
+                await self._bus.requests.store(subject, payload, headers=headers, timeout_s=_TRY_TIMEOUT_S)
                 return
             except (nats.errors.Error, TimeoutError) as error:
                 if attempt == _TRIES:

@@ -13,6 +13,7 @@ from nats.aio.client import Client
 from nats.js import JetStreamContext
 
 from placet.contracts.topology import CORE_API_PREFIX, SERVICE_DOMAIN, Domain
+from placet.messaging.requests import Requests
 from placet.observability import logs
 
 log = logs.get(__name__)
@@ -69,6 +70,7 @@ class Bus:
     def __init__(self, settings: BusSettings, client: Client) -> None:
         self.settings = settings
         self.client = client
+        self.requests = Requests(client)
         self.js: JetStreamContext = client.jetstream(prefix=settings.api_prefix, timeout=API_TIMEOUT_S)
         self._on_reconnect: list[Callable[[], Awaitable[None]]] = []
 
@@ -120,6 +122,7 @@ class Bus:
             await client.close()
             raise BusUnreachableError(refusal) from (refusal or error)
         bus = cls(settings, client)
+        await bus.requests.open()
         return bus
 
     def on_reconnect(self, callback: Callable[[], Awaitable[None]]) -> None:

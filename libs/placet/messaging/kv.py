@@ -5,11 +5,14 @@ Thin on purpose: the client library's own bucket object asks for stream rights t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import base64
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 import nats.errors
 import nats.js.errors
+import orjson
 
 from placet.contracts import subjects
 from placet.contracts.errors import ErrorCode, PlacetError
@@ -18,7 +21,9 @@ from placet.messaging.connection import Bus
 
 _OPERATION = "KV-Operation"
 _TTL = "Nats-TTL"
-_GONE = ("DEL", "PURGE")
+_GONE = (f"{_OPERATION}: DEL", f"{_OPERATION}: PURGE")
+_MARKER = "Nats-Marker-Reason:"
+_NO_MESSAGE = 10037
 _TIMEOUT_S = 3.0
 _WRONG_LAST_SEQUENCE = 10071
 
@@ -33,7 +38,7 @@ class Entry:
 
     value: bytes
     revision: int
-    stored_at: datetime | None = None
+    stored_at: datetime | None = field(default=None, compare=False)
 
 
 def _unavailable(error: Exception) -> PlacetError:
@@ -57,14 +62,26 @@ class KeyValue:
     async def get(self, key: str) -> Entry | None:
         """The latest value, from the bucket's leader; None when there is none (nor can be, for an impossible key)."""
         try:
-            message = await self._bus.js.get_last_msg(self._stream, self._subject(key))
-        except (nats.js.errors.NotFoundError, subjects.BadSubjectError):
+            message = await self._last(key)
+        except subjects.BadSubjectError:
             return None
-        except (nats.errors.Error, TimeoutError) as error:
+        if message is None or message.gone:
+            return None
+        return Entry(message.value, message.revision, message.time)
+
+    async def _last(self, key: str) -> _Last | None:
+        """Asked of the leader: `direct` would be answered by any replica, a moment late."""
+        request = orjson.dumps({"last_by_subj": self._subject(key)})
+        subject = f"{self._bus.settings.api_prefix}.STREAM.MSG.GET.{self._stream}"
+        try:
+            answer = await self._bus.requests.api(subject, request, timeout_s=_TIMEOUT_S)
+            return _last(answer["message"])
+        except nats.js.errors.APIError as error:
+            if error.err_code == _NO_MESSAGE:
+                return None
             raise _unavailable(error) from error
-        if (message.headers or {}).get(_OPERATION) in _GONE or (message.headers or {}).get("Nats-Marker-Reason"):
-            return None
-        return Entry(message.data or b"", int(message.seq or 0), message.time)
+        except (nats.errors.Error, TimeoutError, KeyError, ValueError) as error:
+            raise _unavailable(error) from error
 
     async def put(self, key: str, value: bytes) -> int:
         return await self._publish(key, value, {})
@@ -93,13 +110,10 @@ class KeyValue:
         await self._publish(key, b"", headers)
 
     async def _gone_revision(self, key: str) -> int | None:
-        try:
-            message = await self._bus.js.get_last_msg(self._stream, self._subject(key))
-        except nats.js.errors.NotFoundError:
+        message = await self._last(key)
+        if message is None:
             return 0
-        except (nats.errors.Error, TimeoutError) as error:
-            raise _unavailable(error) from error
-        return int(message.seq or 0) if (message.headers or {}).get(_OPERATION) in _GONE else None
+        return message.revision if message.gone else None
 
     @staticmethod
     def _headers(revision: int, ttl_s: int | None) -> dict[str, str]:
@@ -110,11 +124,25 @@ class KeyValue:
 
     async def _publish(self, key: str, value: bytes, headers: dict[str, str]) -> int:
         try:
-            ack = await self._bus.js.publish(self._subject(key), value, headers=headers or None, timeout=_TIMEOUT_S)
+            return await self._bus.requests.store(self._subject(key), value, headers=headers, timeout_s=_TIMEOUT_S)
         except nats.js.errors.APIError as error:
             if error.err_code == _WRONG_LAST_SEQUENCE:
                 raise KeyConflictError(key) from error
             raise _unavailable(error) from error
         except (nats.errors.Error, TimeoutError) as error:
             raise _unavailable(error) from error
-        return ack.seq
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    value: bytes
+    revision: int
+    time: datetime | None
+    gone: bool
+
+
+def _last(message: dict[str, Any]) -> _Last:
+    headers = base64.b64decode(message.get("hdrs", "")).decode() if "hdrs" in message else ""
+    gone = any(line in _GONE or line.startswith(_MARKER) for line in headers.split("\r\n"))
+    value, time = base64.b64decode(message.get("data", "")), message.get("time")
+    return _Last(value, int(message["seq"]), datetime.fromisoformat(time) if time else None, gone)

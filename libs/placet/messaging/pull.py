@@ -78,12 +78,22 @@ class PullConsumer:
             self._wake.clear()
             if time.monotonic() - self._heard > _SILENCE_S:
                 self._asked = 0
-            free = self._concurrency - len(self._tasks) - self._asked
-            if free > 0 and self._asked <= self._concurrency // 4:
-                await self._ask(subject, free)
+            if self._short():
+                await self._ask(subject, self._free())
             with suppress(TimeoutError):
                 async with asyncio.timeout(1.0):
                     await self._wake.wait()
+
+    def _free(self) -> int:
+        return self._concurrency - len(self._tasks) - self._asked
+
+    def _short(self) -> bool:
+        """Whether it is time to ask for more: in portions, not one by one."""
+        return self._free() > 0 and self._asked <= self._concurrency // 4
+
+    def _wake_if_short(self) -> None:
+        if self._short():
+            self._wake.set()
 
     async def _ask(self, subject: str, batch: int) -> None:
         request = orjson.dumps({"batch": batch, "expires": int(_REQUEST_S * 1e9)})
@@ -113,11 +123,11 @@ class PullConsumer:
             task = asyncio.create_task(self._work(message))
             self._tasks.add(task)
             task.add_done_callback(self._finished)
-        self._wake.set()
+        self._wake_if_short()
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._wake.set()
+        self._wake_if_short()
 
     async def _work(self, message: Msg) -> None:
         loop = asyncio.get_running_loop()

@@ -26,6 +26,7 @@ from placet.messaging.connection import Bus
 _BATCH = 256
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _TIMEOUT_S = 3.0
+_ENDS = ("204", "404")  # the end of a batch; nothing there at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,23 +135,11 @@ class EventReader:
         return stored(headers["Nats-Subject"], _sequence(message), message.data, headers, self._verifier)
 
     async def _batch(self, request: dict[str, object]) -> list[Msg]:
-        client = self._bus.client
-        inbox = client.new_inbox()
-        messages: list[Msg] = []
+        subject = f"{self._bus.settings.api_prefix}.DIRECT.GET.{self._stream}"
         try:
-            subscription = await client.subscribe(inbox)
-            try:
-                subject = f"{self._bus.settings.api_prefix}.DIRECT.GET.{self._stream}"
-                await client.publish(subject, orjson.dumps(request), reply=inbox)
-                while True:
-                    message = await subscription.next_msg(timeout=_TIMEOUT_S)
-                    status = (message.headers or {}).get("Status")
-                    if status in ("204", "404"):
-                        return messages
-                    if status:
-                        raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, f"The event store answered {status}.")
-                    messages.append(message)
-            finally:
-                await subscription.unsubscribe()
+            messages, status = await self._bus.requests.collect(subject, orjson.dumps(request), timeout_s=_TIMEOUT_S)
         except (nats.errors.Error, TimeoutError) as error:
             raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The event store is not available.") from error
+        if status not in _ENDS:
+            raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, f"The event store answered {status}.")
+        return messages

@@ -99,7 +99,7 @@ class RpcClient:
             remaining = end - time.monotonic()
             headers = {DEADLINE_HEADER: str(max(1, int(remaining * 1000)))}
             try:
-                return await self._bus.client.request(subject, payload, timeout=max(0.001, remaining), headers=headers)
+                return await self._bus.requests.ask(subject, payload, timeout_s=max(0.001, remaining), headers=headers)
             except nats.errors.NoRespondersError as error:
                 if time.monotonic() > patience:
                     raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The service is not available.") from error

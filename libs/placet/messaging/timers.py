@@ -17,6 +17,7 @@ from placet.messaging.connection import Bus
 
 _SCHEDULE = "Nats-Schedule"
 _TARGET = "Nats-Schedule-Target"
+_TIMEOUT_S = 3.0
 
 
 def fire_subject(owner: str, tenant: str, entity: str) -> str:
@@ -39,6 +40,7 @@ class Timers:
         when = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         headers = {_SCHEDULE: f"@at {when}", _TARGET: target, MESSAGE_ID: f"{target}@{when}"}
         try:
-            await self._bus.js.publish(target.replace(".fire.", ".at.", 1), b"", headers=headers, timeout=3)
+            subject = target.replace(".fire.", ".at.", 1)
+            await self._bus.requests.store(subject, b"", headers=headers, timeout_s=_TIMEOUT_S)
         except (nats.errors.Error, TimeoutError) as error:
             raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The timer was not stored.") from error

@@ -31,7 +31,7 @@ def encode(
         "correlationid": context.request_id,
         "causationid": context.causation_id,
         "traceparent": context.traceparent,
-        "data": data.model_dump(mode="json"),
+        "data": orjson.Fragment(data.model_dump_json()),
     }
     return orjson.dumps({key: value for key, value in document.items() if value is not None})
 

@@ -8,25 +8,27 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
-from opa_client.opa_async import AsyncOpaClient
+from yarl import URL
 
 from placet.contracts.policy import NO_REVISION
 from placet.policy.engine import PolicyEngine
 from placet.policy.port import ADMIN, Answered, Evaluation, Failure, Reload, Unanswered
 
-PROVENANCE = {"provenance": "true"}
+_HEADERS = {"Content-Type": "application/json"}
 
 
 class OpaPolicy(PolicyEngine):
     """Asks with `provenance`, so the revision comes from the same transaction as the value.
 
     `timeout_s` bounds a whole decision, the second try included. Create it with `open`, inside the event loop.
+    The input goes out and the answer is read as bytes: a client library for OPA would encode and decode both again.
     """
 
     engine = "opa"
 
-    def __init__(self, client: AsyncOpaClient, *, timeout_s: float) -> None:
-        self._client = client
+    def __init__(self, session: aiohttp.ClientSession, url: URL, *, timeout_s: float) -> None:
+        self._session = session
+        self._data = url.with_path("/v1/data/").with_query(provenance="true")
         self._timeout_s = timeout_s
         self._closed = False
 
@@ -39,20 +41,21 @@ class OpaPolicy(PolicyEngine):
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise ValueError(f"not an OPA URL: {url!r}")
-        tls = parts.scheme == "https"
-        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-        client = AsyncOpaClient(
-            host=host, port=parts.port or (443 if tls else 80), ssl=tls, retries=0, timeout=timeout_s
+        session = aiohttp.ClientSession(
+            # `asyncio.timeout` below bounds the whole; the session's own timers would come on top.
+            timeout=aiohttp.ClientTimeout(total=None),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=_HEADERS,
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
         )
-        await client.__aenter__()
-        return cls(client, timeout_s=timeout_s)
+        return cls(session, URL(url), timeout_s=timeout_s)
 
     async def _evaluate(self, entrypoint: str, encoded: bytes) -> Evaluation:
         if self._closed:
             return Unanswered(Failure.DOWN, "closed")
         try:
             async with asyncio.timeout(self._timeout_s):
-                answer = await self._ask(entrypoint, orjson.loads(encoded))
+                answer = await self._ask(entrypoint, encoded)
         except TimeoutError:
             return Unanswered(Failure.SLOW, f"more than {self._timeout_s} s")
         except aiohttp.ClientConnectionError as error:
@@ -63,15 +66,21 @@ class OpaPolicy(PolicyEngine):
             return Unanswered(Failure.BAD_SHAPE, repr(error))
         return _read(entrypoint, answer)
 
-    async def _ask(self, entrypoint: str, document: Any) -> Any:
-        package, _, rule = entrypoint.rpartition(".")
+    async def _ask(self, entrypoint: str, encoded: bytes) -> Any:
+        url = self._data.with_path(f"/v1/data/{entrypoint.replace('.', '/')}", keep_query=True)
+        body = b'{"input":' + encoded + b"}"
         try:
-            return await self._client.query_rule(document, package, rule, PROVENANCE)
+            return await self._post(url, body)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
             if isinstance(error, aiohttp.ClientConnectorError):
                 raise
             # A kept connection that OPA closed meanwhile (a restart). Asking has no effect, so once more.
-            return await self._client.query_rule(document, package, rule, PROVENANCE)
+            return await self._post(url, body)
+
+    async def _post(self, url: URL, body: bytes) -> Any:
+        async with self._session.post(url, data=body, allow_redirects=False) as response:
+            response.raise_for_status()
+            return orjson.loads(await response.read())
 
     async def revision(self) -> str:
         return (await self._evaluate(ADMIN, b"{}")).revision
@@ -89,7 +98,7 @@ class OpaPolicy(PolicyEngine):
 
     async def close(self) -> None:
         self._closed = True
-        await self._client.close_connection()
+        await self._session.close()
 
 
 def _read(entrypoint: str, answer: Any) -> Evaluation:

@@ -4,30 +4,35 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+import orjson
 from sqlalchemy import ARRAY, Text, TextClause, bindparam, text
 from sqlalchemy.engine import Row
 
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.proposals import ProposalView
 from placet.storage import Database
+from services.approval.adapters.group_writer import GroupWriter
 from services.approval.domain.state import Proposal
 from services.approval.ports import Place, ProposalQuery, ProposalRow
 
+# Many rows at once, as one JSON document: a statement's cost hardly grows with their number.
 _STORE = text("""
     INSERT INTO proposals.listing
         (tenant, proposal_id, created_at, status, tool, requester, approver_roles, approved_by, policy_revision,
          last_seq, view)
-    VALUES (:tenant, :id, :created_at, :status, :tool, :requester, :roles, :approved_by, :revision,
-            :seq, CAST(:view AS jsonb))
+    SELECT * FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS row (
+        tenant text, proposal_id text, created_at timestamptz, status text, tool text, requester text,
+        approver_roles text[], approved_by text[], policy_revision text, last_seq bigint, view jsonb)
     ON CONFLICT (tenant, proposal_id) DO UPDATE SET
         status = excluded.status, approver_roles = excluded.approver_roles, approved_by = excluded.approved_by,
         policy_revision = excluded.policy_revision,
         last_seq = excluded.last_seq, view = excluded.view
     WHERE listing.last_seq <= excluded.last_seq
-""").bindparams(bindparam("roles", type_=ARRAY(Text)), bindparam("approved_by", type_=ARRAY(Text)))
+""")
 
 _PENDING_OF = text("""
     SELECT tenant, proposal_id FROM proposals.listing
@@ -55,24 +60,16 @@ class PostgresListing:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._writes: GroupWriter[Proposal] = GroupWriter(self._write, _later)
 
     async def store(self, tenant: str, proposal: Proposal) -> None:
-        view = proposal.view()
-        row = {
-            "tenant": tenant,
-            "id": proposal.id,
-            "created_at": proposal.created_at,
-            "status": view.status.value,
-            "tool": view.tool,
-            "requester": view.requester,
-            "roles": list(proposal.packet.obligations.approver_roles),
-            "approved_by": list(proposal.approver_ids),
-            "revision": proposal.packet.policy_revision,
-            "seq": proposal.last_seq,
-            "view": view.model_dump_json(),
-        }
+        """Returns when it is written, together with whatever else came while the write before it was under way."""
+        await self._writes.put((tenant, proposal.id), proposal)
+
+    async def _write(self, proposals: Sequence[Proposal]) -> None:
+        document = orjson.dumps([_columns(proposal) for proposal in proposals]).decode()
         async with self._database.transaction() as connection:
-            await connection.execute(_STORE, row)
+            await connection.execute(_STORE, {"rows": document})
 
     async def page(self, query: ProposalQuery) -> list[ProposalRow]:
         values: dict[str, object] = {
@@ -112,6 +109,27 @@ class PostgresListing:
     async def ready(self) -> bool:
         await self._database.ping()
         return True
+
+
+def _later(one: Proposal, other: Proposal) -> Proposal:
+    return one if one.last_seq > other.last_seq else other
+
+
+def _columns(proposal: Proposal) -> dict[str, Any]:
+    view = proposal.view()
+    return {
+        "tenant": proposal.origin.tenant,
+        "proposal_id": proposal.id,
+        "created_at": proposal.created_at,
+        "status": view.status.value,
+        "tool": view.tool,
+        "requester": view.requester,
+        "approver_roles": proposal.packet.obligations.approver_roles,
+        "approved_by": proposal.approver_ids,
+        "policy_revision": proposal.packet.policy_revision,
+        "last_seq": proposal.last_seq,
+        "view": orjson.Fragment(view.model_dump_json()),
+    }
 
 
 def _row(row: Row[Any]) -> ProposalRow:

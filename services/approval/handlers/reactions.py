@@ -20,7 +20,7 @@ from services.approval.ports import Clock, ProposalIndex, ProposalLog, StaleErro
 log = logs.get(__name__)
 
 _RACES = 5
-_LISTED = ("waiting-for-human", "approved", "edited", "completed")
+_LISTED = ("waiting-for-human", "regraded", "approved", "edited", "completed")
 
 
 @dataclass(frozen=True, slots=True)
