@@ -163,8 +163,10 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
     )
     documents = _documents(bus, database, originals, callers, audit, settings)
     people = People(callers, directory, audit)
-    settlements = Settlements(callers, ledger, audit)
-    commits = Commits(callers, registry, assessor, effects, ledger, audit)
+    settlements = Settlements(callers, registry, effects, ledger, audit)
+    commits = Commits(
+        callers, registry, assessor, effects, ledger, audit, attempts=settings.tool_executor_effect_attempts
+    )
     open_effects = OpenEffects(
         callers,
         registry,

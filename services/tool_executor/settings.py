@@ -27,6 +27,8 @@ class Settings(BaseSettings):
     effect_signing_key_file: Path
     tool_executor_concurrency: int = 128
     tool_executor_effect_concurrency: int = 32
+    # Deliveries of an approved call (with growing pauses) after which an open end becomes `unknown`.
+    tool_executor_effect_attempts: int = 8
     # Seconds: how far apart the lookups of an effect whose outcome is unknown get, and how long after its claim a
     # call whose worker died is looked into.
     tool_executor_lookup_interval_s: float = 60

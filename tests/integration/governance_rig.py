@@ -84,10 +84,11 @@ class GovernanceRig:
         self._gateway = await self.nats.bus("gateway")
         self._agent = await self.nats.bus("agent")
 
-    async def start(self) -> None:
+    async def start(self, **executor: Any) -> None:
+        """`executor`: settings of the tool-executor that differ."""
         await self.prepare()
         self.approval = await build_approval(self.approval_settings())
-        self.executor = await build_executor(self.executor_settings(), [*discover(), OddPack()])
+        self.executor = await build_executor(self.executor_settings(**executor), [*discover(), OddPack()])
         await self.approval.start()
         await self.executor.start()
 

@@ -289,3 +289,13 @@ async def test_refund_without_a_key_is_an_error_of_the_program(world: PackWorld)
     args = {"order_id": await world.order(), "amount": 1, "reason": REASON}
     assert await outcome(world.run(ALICE, REFUND, None, **args)) == "internal"
     assert await refunded(world, args["order_id"]) == 0
+
+
+@pytest.mark.spec("A9", "G7")
+async def test_refund_without_a_provider_cannot_be_cancelled(world: PackWorld) -> None:
+    key, order_id = world.key(), await world.order("299.00")
+    result = await world.run(ALICE, REFUND, key, order_id=order_id, amount=10, reason=REASON)
+    with pytest.raises(PlacetError) as caught:
+        await world.validate(ALICE, "cancel_refund", order_id=order_id, refund_id=result["refund_id"], reason="x")
+    assert (caught.value.code, caught.value.details["rule"]) == (ErrorCode.INVALID_ARGUMENTS, "no_provider")
+    assert await refunded(world, order_id) == 10

@@ -26,6 +26,7 @@ DECLARED: dict[str, tuple[Sensitivity, Effect, Risk]] = {
     "create_ticket": (WRITE, Effect.VISIBLE_TO_OTHERS, Risk.HIGH),
     "add_order_note": (WRITE, Effect.REVERSIBLE, Risk.HIGH),
     "refund_payment": (WRITE, Effect.IRREVERSIBLE, Risk.CRITICAL_FUNDS),
+    "cancel_refund": (WRITE, Effect.IRREVERSIBLE, Risk.CRITICAL_FUNDS),
     "cancel_order": (WRITE, Effect.IRREVERSIBLE, Risk.CRITICAL_FUNDS),
     "change_order": (WRITE, Effect.REVERSIBLE, Risk.CRITICAL_FUNDS),
     "send_message": (WRITE, Effect.VISIBLE_TO_OTHERS, Risk.HIGH),
@@ -52,6 +53,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "create_ticket": {"title": "t", "priority": "high", "team": "support", "description": "d"},
     "add_order_note": {"order_id": "A1001", "note": "n"},
     "refund_payment": {"order_id": "A1001", "amount": 299, "reason": "r"},
+    "cancel_refund": {"order_id": "A1001", "refund_id": "R-1", "reason": "r"},
     "cancel_order": {"order_id": "A1001", "reason": "r"},
     "change_order": {"order_id": "A1001", "item": "i", "address": "a"},
     "send_message": {"customer_id": "C1001", "text": "t"},
@@ -115,7 +117,7 @@ def test_refund_descriptor_carries_the_mcp_annotations(registry: ToolRegistry) -
 @pytest.mark.spec("W2", "T1")
 def test_every_write_can_be_repeated_looked_up_shown_and_read_back(registry: ToolRegistry) -> None:
     writes = [spec for spec in registry if spec.writes]
-    assert len(writes) == 8
+    assert len(writes) == 9
     for spec in writes:
         assert spec.needs_idempotency_key, spec.name
         assert spec.retry is RetryClass.KEYED, spec.name

@@ -26,7 +26,9 @@ class Hooks:
     business rule. `lookup` answers whether the key already took effect, and with what result.
 
     `rehearse` belongs to a tool that undoes another: asked before that effect is proposed, it raises `PlacetError` when
-    the undo could not be run afterwards (`validate` cannot tell: what is to be undone is not there yet).
+    the undo could not be run afterwards (`validate` cannot tell: what is to be undone is not there yet). `release` is
+    called, once or more, when a key has turned out not to have taken effect and never will: what the handler has
+    reserved for it is let go.
     """
 
     resource: Callable[[ToolContext, Any], Awaitable[ResourceView]] | None = None
@@ -36,6 +38,7 @@ class Hooks:
     lookup: Callable[[ToolContext, Any], Awaitable[ToolResult | None]] | None = None
     compensate: Callable[[ToolContext, Any, ToolResult], Awaitable[RollbackPlan | None]] | None = None
     rehearse: Callable[[ToolContext, Any, ResourceView | None], Awaitable[None]] | None = None
+    release: Callable[[ToolContext, Any], Awaitable[None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

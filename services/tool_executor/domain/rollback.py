@@ -30,6 +30,7 @@ def origin_of(failed: ev.VerificationFailed, first: Origin | None) -> Origin:
         intent=f"Undo {failed.tool}: it was executed, but reading it back shows something else.",
         lineage=first.lineage if first else (),
         authors=first.authors if first else (),
+        untrusted_documents=first.untrusted_documents if first else (),
         request_id=failed.request_id,
         rollback_of=failed.proposal_id or failed.key,
     )

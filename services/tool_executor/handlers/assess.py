@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from placet.contracts.envelope import now
 from placet.contracts.errors import ErrorCode, PlacetError
@@ -16,7 +16,8 @@ from placet.toolkit.registry import ToolRegistry
 from services.tool_executor.domain.arguments import strip_identity
 from services.tool_executor.domain.facts import Circumstances, RunLimits, actor_of
 from services.tool_executor.errors import denial, tool_not_allowed
-from services.tool_executor.handlers.assessment import Assessor
+from services.tool_executor.handlers.assessment import Assessment, Assessor
+from services.tool_executor.handlers.governed import proposal_id_of
 from services.tool_executor.handlers.identity import Callers
 from services.tool_executor.handlers.packets import Packets
 
@@ -70,4 +71,12 @@ class Assessments:
                 ErrorCode.CONFLICT, "With these arguments no approval is needed: reject, and let it be asked anew."
             )
         await self.assessor.check_rules(assessment, context)
+        context = replace(context, idempotency_key=_key(assessment, origin))
         return PacketReply(packet=await self.packets.of(assessment, context, person, around))
+
+
+def _key(assessment: Assessment, origin: Origin) -> str | None:
+    """The key that the edited call will have; an undo's proposal has an id of another kind."""
+    if origin.rollback_of:
+        return None
+    return assessment.key(origin.tenant, proposal_id_of(origin.tenant, origin.requester, origin.run_id, origin.call_id))

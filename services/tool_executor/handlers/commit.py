@@ -36,7 +36,6 @@ from services.tool_executor.ports import EffectLedger, LedgerRaceError
 log = logs.get(__name__)
 
 _MODELS = approval_events()
-_ATTEMPTS = 8
 _RACE_DELAY_S = 1.0
 
 
@@ -48,6 +47,7 @@ class Commits:
     effects: EffectRunner
     ledger: EffectLedger
     audit: AuditTrail
+    attempts: int
 
     async def on_approved(self, job: Job) -> None:
         approved = _MODELS[job.event.name].model_validate(job.event.envelope.data)
@@ -59,9 +59,13 @@ class Commits:
                 await self._report(approved, entry)
             return
         try:
-            ended = await self._bring_to_end(approved, entry, last_attempt=job.attempt >= _ATTEMPTS)
+            ended = await self._bring_to_end(approved, entry, last_attempt=job.attempt >= self.attempts)
         except LedgerRaceError as error:
             raise RetryLater(_RACE_DELAY_S) from error
+        except PlacetError as error:
+            if error.code is ErrorCode.RATE_LIMITED and "retry_after_s" in error.details:
+                raise RetryLater(error.details["retry_after_s"]) from error
+            raise
         await self._report(approved, ended)
 
     async def _bring_to_end(self, approved: ev.Approved, entry: Entry, *, last_attempt: bool) -> Entry:

@@ -99,6 +99,15 @@ class EffectRunner:
         event = ev.Failed(**effect.identity(), code=code, message=error.message, details=error.details)
         return await self._append(effect, "failed", event, entry)
 
+    async def release(self, effect: Effect) -> None:
+        """Let the tool know that the key never took effect and never will, before that is written down.
+
+        Killed in between, it is told again. Raises a retryable `PlacetError` when it could not be told.
+        """
+        spec = effect.spec
+        if spec.hooks.release:
+            await within(spec, spec.hooks.release(effect.context, effect.args))
+
     async def give_up(self, effect: Effect, entry: Entry, reason: str) -> Entry:
         """Write down that nobody can tell, which blocks the key until a lookup or a person settles it."""
         return await self._unknown(effect, entry, reason)
@@ -209,6 +218,7 @@ class EffectRunner:
         return await within(spec, spec.hooks.compensate(effect.context, effect.args, result))
 
     async def _absent(self, effect: Effect, entry: Entry) -> Entry:
+        await self.release(effect)
         event = ev.Failed(**effect.identity(), code=NOT_EXECUTED, message="It was looked up: it did not take effect.")
         return await self._append(effect, "failed", event, entry)
 

@@ -13,6 +13,11 @@ from services.tool_executor.domain.facts import Circumstances
 from services.tool_executor.handlers.identity import Caller
 
 
+def proposal_id_of(tenant: str, requester: str, run_id: str | None, call_id: str) -> str:
+    """Comes from the call, so that a call made twice is one proposal."""
+    return derived_id("prop", tenant, requester, run_id or "", call_id)
+
+
 @dataclass(frozen=True, slots=True)
 class Governed:
     """One call on its way through: who, what, and what was taken out of it."""
@@ -30,9 +35,8 @@ class Governed:
 
     @property
     def proposal_id(self) -> str:
-        """Comes from the call, so that a call made twice is one proposal."""
         grant = self.caller.grant
-        return derived_id("prop", grant.tenant, grant.actor, grant.run_id or "", self.command.call_id)
+        return proposal_id_of(grant.tenant, grant.actor, grant.run_id, self.command.call_id)
 
     @property
     def origin(self) -> Origin:

@@ -12,17 +12,15 @@ from dataclasses import dataclass, field
 
 from placet.audit.trail import AuditTrail
 from placet.contracts import events as ev
-from placet.contracts.envelope import now
 from placet.contracts.errors import PlacetError
 from placet.contracts.registry import effect_events
 from placet.messaging.work_queue import Job, RetryLater
 from placet.observability import logs
-from placet.toolkit import ToolContext, ToolSpec
+from placet.toolkit import ToolSpec
 from placet.toolkit.registry import ToolRegistry
-from services.tool_executor.domain import arguments as untrusted
-from services.tool_executor.domain.facts import actor_of
 from services.tool_executor.domain.ledger import Entry, State
-from services.tool_executor.handlers.effects import Effect, EffectRunner
+from services.tool_executor.handlers.claimed import claimed_effect
+from services.tool_executor.handlers.effects import EffectRunner
 from services.tool_executor.handlers.identity import Callers
 from services.tool_executor.ports import EffectLedger, LedgerRaceError
 
@@ -89,7 +87,7 @@ class OpenEffects:
 
     async def _look_again(self, job: Job, spec: ToolSpec, claim: ev.Claimed, entry: Entry) -> Entry:
         """Raises `RetryLater` as long as it is open."""
-        effect = await self._effect(claim, spec)
+        effect = await claimed_effect(self.callers, spec, claim)
         missed = self._missed.get(claim.key)
         certain = missed is not None and time.monotonic() - missed >= spec.timeout_s
         try:
@@ -105,28 +103,6 @@ class OpenEffects:
             self._missed.setdefault(claim.key, time.monotonic())
             raise RetryLater(spec.timeout_s + _MARGIN_S)
         return resolved
-
-    async def _effect(self, claim: ev.Claimed, spec: ToolSpec) -> Effect:
-        requester = await self.callers.person(claim.tenant, claim.requester)
-        context = ToolContext(
-            actor=actor_of(requester),
-            call_id=claim.call_id,
-            request_id=claim.request_id,
-            now=now(),
-            run_id=claim.run_id,
-            idempotency_key=claim.key,
-            approvers=claim.approvers,
-        )
-        return Effect(
-            key=claim.key,
-            spec=spec,
-            context=context,
-            args=untrusted.parse(spec, claim.arguments),
-            arguments=claim.arguments,
-            args_digest=claim.args_digest,
-            requester=claim.requester,
-            proposal_id=claim.proposal_id,
-        )
 
     async def _report(self, claim: ev.Claimed, entry: Entry) -> None:
         """Ids and the end, no arguments: the record of the call itself has them, masked as policy said then."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from placet.contracts.approvals import ProposeAction
 from placet.contracts.errors import ErrorCode, PlacetError
@@ -30,8 +30,9 @@ class Proposing:
 
         Where the very same is open already, the answer is that proposal, under its own id and key.
         """
-        packet = await self.packets.of(assessment, governed.context, governed.caller.person, governed.around)
         key = assessment.key(governed.tenant, governed.proposal_id)
+        context = replace(governed.context, idempotency_key=key)
+        packet = await self.packets.of(assessment, context, governed.caller.person, governed.around)
         command = ProposeAction(
             proposal_id=governed.proposal_id, idempotency_key=key, origin=governed.origin, packet=packet
         )

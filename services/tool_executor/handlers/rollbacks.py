@@ -13,7 +13,6 @@ from placet.contracts import events as ev
 from placet.contracts.approvals import ProposeAction
 from placet.contracts.envelope import now
 from placet.contracts.errors import PlacetError
-from placet.contracts.policy import Influence
 from placet.contracts.registry import effect_events
 from placet.contracts.tools import Route
 from placet.messaging.work_queue import Job
@@ -23,6 +22,7 @@ from services.tool_executor.domain.facts import Circumstances, actor_of
 from services.tool_executor.domain.masking import masked
 from services.tool_executor.domain.rollback import origin_of, put_before_people, rollback_id
 from services.tool_executor.errors import denial, tool_not_allowed
+from services.tool_executor.handlers.assess import influence_of
 from services.tool_executor.handlers.assessment import Assessor
 from services.tool_executor.handlers.identity import Callers
 from services.tool_executor.handlers.packets import Packets
@@ -66,7 +66,7 @@ class Rollbacks:
         origin = origin_of(failed, first.origin if first else None)
         person = await self.callers.person(origin.tenant, origin.requester)
         context = ToolContext(actor_of(person), origin.call_id, origin.request_id, now())
-        around = Circumstances(route=Route(origin.route), channel="http", influence=Influence(authors=origin.authors))
+        around = Circumstances(route=Route(origin.route), channel="http", influence=influence_of(origin))
         assessment = await self.assessor.assess(spec, context, person, plan["arguments"], around)
         if assessment.decision.effect == "deny":
             raise denial(assessment.decision)

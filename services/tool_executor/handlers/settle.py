@@ -11,7 +11,10 @@ from placet.contracts.errors import ErrorCode, PlacetError, not_found
 from placet.contracts.execution import EffectState, SettleEffect
 from placet.identity.grants import Purpose
 from placet.messaging.rpc import Call
-from services.tool_executor.domain.ledger import NOT_EXECUTED, State
+from placet.toolkit.registry import ToolRegistry
+from services.tool_executor.domain.ledger import NOT_EXECUTED, Entry, State
+from services.tool_executor.handlers.claimed import claimed_effect
+from services.tool_executor.handlers.effects import EffectRunner
 from services.tool_executor.handlers.identity import Callers
 from services.tool_executor.ports import EffectLedger, LedgerRaceError
 
@@ -19,6 +22,8 @@ from services.tool_executor.ports import EffectLedger, LedgerRaceError
 @dataclass(frozen=True, slots=True)
 class Settlements:
     callers: Callers
+    registry: ToolRegistry
+    effects: EffectRunner
     ledger: EffectLedger
     audit: AuditTrail
 
@@ -40,6 +45,8 @@ class Settlements:
             if entry.settled_by is not None:
                 raise PlacetError(ErrorCode.ALREADY_DECIDED, "This effect has been settled already.")
             raise PlacetError(ErrorCode.CONFLICT, f"This effect is {entry.state.value}; there is nothing to settle.")
+        if command.outcome == "not_executed":
+            await self._let_go(entry)
         name, event = settled(unknown, command, caller.person.id)
         try:
             entry = await self.ledger.append(call.tenant, command.key, name, event, entry)
@@ -49,6 +56,11 @@ class Settlements:
             call.tenant, "effect-finished", action="effects.settle", outcome=command.outcome, note=command.note, **who
         )
         return EffectState(key=command.key, state=entry.state.value, tool=unknown.tool, result=entry.result)
+
+    async def _let_go(self, entry: Entry) -> None:
+        spec = self.registry.get(entry.claim.tool) if entry.claim else None
+        if spec and entry.claim and spec.hooks.release:
+            await self.effects.release(await claimed_effect(self.callers, spec, entry.claim))
 
 
 def settled(unknown: ev.Unknown, command: SettleEffect, by: str) -> tuple[str, ev.Executed | ev.Failed]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlalchemy import ColumnElement, Text, and_, any_, cast, false, literal, or_, true
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.packs.business import tables
+from placet.packs.business.payments import Payments
 from placet.storage import Database
 from placet.toolkit import Actor
 
@@ -14,10 +17,14 @@ SEES_WHOLE_TENANT = frozenset({"finance_approver"})
 
 
 class Store:
-    """The database of an opened pack; before `open` and after `close` every call answers `dependency_unavailable`."""
+    """The database of an opened pack; before `open` and after `close` every call answers `dependency_unavailable`.
+
+    `payments` is None where refunds are rows of this house and nothing else.
+    """
 
     def __init__(self) -> None:
         self._database: Database | None = None
+        self.payments: Payments | None = None
 
     @property
     def database(self) -> Database:
@@ -25,10 +32,14 @@ class Store:
             raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The business tools are not open.")
         return self._database
 
-    def open(self, url: str) -> None:
+    def open(self, url: str, settings: Mapping[str, str]) -> None:
+        self.payments = Payments.open(settings)
         self._database = Database.open(url, application="placet-business")
 
     async def close(self) -> None:
+        payments, self.payments = self.payments, None
+        if payments is not None:
+            await payments.close()
         database, self._database = self._database, None
         if database is not None:
             await database.close()

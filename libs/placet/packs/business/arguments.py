@@ -68,6 +68,12 @@ class RefundPayment(Arguments):
     reason: Reason
 
 
+class CancelRefund(Arguments):
+    order_id: Id
+    refund_id: Id
+    reason: Reason
+
+
 class CancelOrder(Arguments):
     order_id: Id
     reason: Reason

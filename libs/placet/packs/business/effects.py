@@ -40,7 +40,7 @@ async def run_once(store: Store, ctx: ToolContext, tool: str, args: BaseModel, w
     """
     key, digest = key_of(ctx), _digest(args)
     async with store.database.transaction() as connection:
-        await connection.execute(select(func.pg_advisory_xact_lock(_lock_id(ctx.tenant, key))))
+        await hold(connection, ctx)
         first = await _find(connection, ctx.tenant, key)
         if first is not None:
             if (first["tool"], first["args_digest"]) != (tool, digest):
@@ -50,6 +50,11 @@ async def run_once(store: Store, ctx: ToolContext, tool: str, args: BaseModel, w
         row = {"tenant": ctx.tenant, "idempotency_key": key, "tool": tool, "args_digest": digest, "result": data}
         await connection.execute(insert(tool_effects).values(**row, created_by=ctx.actor.id, created_at=ctx.now))
     return ToolResult(data)
+
+
+async def hold(connection: AsyncConnection, ctx: ToolContext) -> None:
+    """Calls with one key wait for each other from here to the end of the transaction."""
+    await connection.execute(select(func.pg_advisory_xact_lock(_lock_id(ctx.tenant, key_of(ctx)))))
 
 
 async def look_up(store: Store, ctx: ToolContext, tool: str) -> ToolResult | None:

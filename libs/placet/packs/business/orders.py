@@ -94,6 +94,14 @@ async def lock_order(connection: AsyncConnection, ctx: ToolContext, order_id: st
     return order
 
 
+async def relock_order(connection: AsyncConnection, tenant: str, order_id: str) -> Order:
+    """As `reread_order`, under the row lock of `lock_order`: for a write that follows an effect outside."""
+    columns = orders.c
+    lock = select(columns.order_id).where(columns.tenant == tenant, columns.order_id == order_id)
+    await connection.execute(lock.with_for_update())
+    return await reread_order(connection, tenant, order_id)
+
+
 async def raise_version(connection: AsyncConnection, tenant: str, order: Order, now: datetime, **changes: str) -> int:
     """Write `changes` to a locked order and count its version up; returns the new version."""
     here = (orders.c.tenant == tenant) & (orders.c.order_id == order.order_id)
@@ -103,8 +111,9 @@ async def raise_version(connection: AsyncConnection, tenant: str, order: Order, 
 
 
 def refunded_sum() -> ColumnElement[Decimal]:
-    """What was refunded of the order of the enclosing statement."""
+    """What was refunded of the order of the enclosing statement, or is reserved for being refunded."""
     here = (refunds.c.tenant == orders.c.tenant) & (refunds.c.order_id == orders.c.order_id)
+    here &= refunds.c.state.in_(("pending", "paid"))
     total = select(func.coalesce(func.sum(refunds.c.amount), 0)).where(here)
     return total.correlate(orders).scalar_subquery()
 

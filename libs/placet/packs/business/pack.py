@@ -11,6 +11,7 @@ from placet.packs.business.cancellation import CancelOrderTool
 from placet.packs.business.messages import SendMessageTool
 from placet.packs.business.notes import AddOrderNoteTool
 from placet.packs.business.queries import QueryBusinessDataTool
+from placet.packs.business.refund_cancellation import CancelRefundTool
 from placet.packs.business.refunds import RefundPaymentTool
 from placet.packs.business.sql import RunReadonlySqlTool
 from placet.packs.business.tickets import CreateTicketTool, RequestApprovalTool
@@ -29,6 +30,7 @@ class BusinessPack:
             CreateTicketTool,
             AddOrderNoteTool,
             RefundPaymentTool,
+            CancelRefundTool,
             CancelOrderTool,
             ChangeOrderTool,
             SendMessageTool,
@@ -42,7 +44,7 @@ class BusinessPack:
 
     async def open(self, environment: PackEnvironment) -> None:
         """Connections are made at the first call, so a database that is down does not keep the pack from opening."""
-        self._store.open(environment.database_url)
+        self._store.open(environment.database_url, environment.settings)
 
     async def ready(self) -> bool:
         try:

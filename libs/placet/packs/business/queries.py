@@ -54,7 +54,7 @@ def _listings() -> dict[Entity, Listing]:
     refunded = refunded_sum()
     money = (o.paid_amount, refunded.label("refunded_amount"), (o.paid_amount - refunded).label("refundable"))
     order = (o.order_id, o.customer_id, o.state, o.item, o.currency, o.shipping_address.label("address"), o.version)
-    refund = (r.refund_id, r.order_id, r.amount, r.currency, r.reason, r.created_by, r.created_at)
+    refund = (r.refund_id, r.order_id, r.amount, r.currency, r.reason, r.state, r.created_by, r.created_at)
     shipment = (s.shipment_id, s.order_id, s.carrier, s.tracking_number, s.state, s.shipped_at, s.delivered_at)
     ticket = (t.ticket_id, t.title, t.priority, t.team, t.description, t.state, t.created_by, t.created_at)
     return {

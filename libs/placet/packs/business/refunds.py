@@ -1,16 +1,18 @@
-"""`refund_payment`: money back to the customer, once per key, never more than was paid."""
+"""`refund_payment`: money back to the customer, once per key, never more than was paid.
+
+Without a payment provider the row is the payment, in one transaction. With one (setting `payment_url`), `payout` asks
+it to pay what the row has reserved.
+"""
 
 from __future__ import annotations
 
-from datetime import UTC, date
 from decimal import Decimal
 
-from sqlalchemy import insert, literal, select
-from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from placet.contracts.proposals import Change
 from placet.contracts.tools import Effect, RetryClass, Risk, Sensitivity
+from placet.packs.business import payout, refund_rows
 from placet.packs.business.access import Store
 from placet.packs.business.arguments import RefundPayment
 from placet.packs.business.effects import effect_id, key_of, look_up, run_once
@@ -18,19 +20,26 @@ from placet.packs.business.money import as_text
 from placet.packs.business.orders import (
     Order,
     lock_order,
-    raise_version,
     read_served_order,
     reread_order,
     served_order,
     view_order,
 )
-from placet.packs.business.refund_rules import Limits, check_limits, check_order
+from placet.packs.business.refund_limits import limits_of, refunded_today
+from placet.packs.business.refund_rules import check_limits, check_order
 from placet.packs.business.results import Refunded
-from placet.packs.business.tables import refund_limits, refund_totals, refunds
-from placet.toolkit import Hooks, Preview, ResourceView, ToolContext, ToolResult, ToolSpec, Verification
+from placet.toolkit import (
+    Hooks,
+    Preview,
+    ResourceView,
+    RollbackPlan,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+    Verification,
+)
 
 NAME = "refund_payment"
-_EVERYBODY = "*"
 
 
 class RefundPaymentTool:
@@ -59,6 +68,8 @@ class RefundPaymentTool:
                 preview=self.preview,
                 verify=self.verify,
                 lookup=self.lookup,
+                compensate=self.compensate,
+                release=self.release,
             ),
         )
 
@@ -68,55 +79,74 @@ class RefundPaymentTool:
     async def validate(self, ctx: ToolContext, args: RefundPayment, resource: ResourceView | None) -> None:
         async with self._store.database.transaction(read_only=True) as connection:
             order = await read_served_order(connection, ctx.actor, args.order_id)
-            limits = await _limits(connection, ctx, order.currency)
-            today = await _refunded_today(connection, ctx, order.currency)
-        _raise_first(check_order(order, args.amount), check_limits(limits, order.currency, args.amount, today))
+            limits = await limits_of(connection, ctx, order.currency)
+            today = await refunded_today(connection, ctx, order.currency)
+        for problem in (check_order(order, args.amount), check_limits(limits, order.currency, args.amount, today)):
+            if problem is not None:
+                raise problem
 
     async def preview(self, ctx: ToolContext, args: RefundPayment, resource: ResourceView | None) -> Preview:
         order = await served_order(self._store, ctx, args.order_id)
-        return _preview(order, args.amount)
+        # The refund's id comes from its key, so the undo can be named before there is anything to undo.
+        can_cancel = self._store.payments is not None and ctx.idempotency_key is not None
+        return _preview(order, args.amount, _undo(order.order_id, effect_id("R", ctx)) if can_cancel else None)
 
     async def handle(self, ctx: ToolContext, args: RefundPayment) -> ToolResult:
+        if self._store.payments is not None:
+            return await payout.pay(self._store, self._store.payments, ctx, NAME, args)
+
         async def work(connection: AsyncConnection) -> Refunded:
             order = await lock_order(connection, ctx, args.order_id)
-            limits = await _limits(connection, ctx, order.currency)
-            _raise_first(check_order(order, args.amount))
-            total = await _add_to_today(connection, ctx, order.currency, args.amount)
-            _raise_first(check_limits(limits, order.currency, args.amount, total - args.amount))
-            return await _pay_back(connection, ctx, order, args)
+            version = await refund_rows.reserve(connection, ctx, order, args.amount, args.reason, state="paid")
+            return payout.refunded(
+                effect_id("R", ctx), order, args.amount, left=order.refundable - args.amount, version=version
+            )
 
         return await run_once(self._store, ctx, NAME, args, work)
 
     async def lookup(self, ctx: ToolContext, args: RefundPayment) -> ToolResult | None:
-        return await look_up(self._store, ctx, NAME)
+        done = await look_up(self._store, ctx, NAME)
+        if done is not None or self._store.payments is None:
+            return done
+        return await payout.find(self._store, self._store.payments, ctx, NAME, args)
+
+    async def release(self, ctx: ToolContext, args: RefundPayment) -> None:
+        await payout.let_go(self._store, ctx)
 
     async def verify(self, ctx: ToolContext, args: RefundPayment, result: ToolResult) -> Verification:
-        """The refund under this key, as it stands, and that the order was not refunded beyond what was paid."""
-        columns = refunds.c
-        query = select(columns.refund_id, columns.order_id, columns.amount)
+        """The refund under this key, as it stands, and that the order was not refunded beyond what was paid.
+
+        With a provider, also what the provider says it has paid.
+        """
         async with self._store.database.transaction(read_only=True) as connection:
-            rows = await connection.execute(
-                query.where(columns.tenant == ctx.tenant, columns.idempotency_key == key_of(ctx))
-            )
-            row = rows.one_or_none()
+            row = await refund_rows.by_key(connection, ctx.tenant, key_of(ctx))
             if row is None:
                 return Verification(ok=False, observed={"refund": None})
             order = await reread_order(connection, ctx.tenant, args.order_id)
         same = (row.refund_id, row.order_id, row.amount) == (result.data["refund_id"], args.order_id, args.amount)
         observed = {"refund_id": row.refund_id, "order_id": row.order_id, "amount": as_text(row.amount)}
-        return Verification(
+        ours = Verification(
             ok=same and order.refundable >= 0, observed=observed | {"refundable": as_text(order.refundable)}
         )
+        return ours if self._store.payments is None else await payout.compare(self._store.payments, ctx, row, ours)
+
+    async def compensate(self, ctx: ToolContext, args: RefundPayment, result: ToolResult) -> RollbackPlan | None:
+        """Only a provider can take money back, as long as the customer has not got it."""
+        return _undo(args.order_id, result.data["refund_id"]) if self._store.payments is not None else None
 
 
-def _raise_first(*problems: Exception | None) -> None:
-    for problem in problems:
-        if problem is not None:
-            raise problem
+def _undo(order_id: str, refund_id: str) -> RollbackPlan:
+    arguments = {"order_id": order_id, "refund_id": refund_id, "reason": "The refund reads back wrong."}
+    return RollbackPlan(tool="cancel_refund", arguments=arguments)
 
 
-def _preview(order: Order, amount: Decimal) -> Preview:
+def _preview(order: Order, amount: Decimal, undo: RollbackPlan | None) -> Preview:
     before, after = as_text(order.refundable), as_text(order.refundable - amount)
+    way_back = (
+        "There is no rollback: money paid out cannot be pulled back by this system."
+        if undo is None
+        else "The payment provider can cancel it only until the customer has been paid."
+    )
     return Preview(
         summary=(
             f"Refund {as_text(amount)} {order.currency} of order {order.order_id} to customer {order.customer_id}; "
@@ -130,70 +160,7 @@ def _preview(order: Order, amount: Decimal) -> Preview:
         blast_radius=(
             f"{as_text(amount)} {order.currency} leave the company's account.",
             f"Customer {order.customer_id} is paid.",
-            "There is no rollback: money paid out cannot be pulled back by this system.",
+            way_back,
         ),
-    )
-
-
-async def _limits(connection: AsyncConnection, ctx: ToolContext, currency: str) -> Limits | None:
-    """The person's own limits, else everybody's."""
-    columns = refund_limits.c
-    mine = columns.actor == ctx.actor.id
-    rows = await connection.execute(
-        select(columns.per_refund, columns.per_day)
-        .where(columns.tenant == ctx.tenant, columns.currency == currency, mine | (columns.actor == _EVERYBODY))
-        .order_by(mine.desc())
-        .limit(1)
-    )
-    row = rows.one_or_none()
-    return Limits(row.per_refund, row.per_day) if row is not None else None
-
-
-def _day(ctx: ToolContext) -> date:
-    return ctx.now.astimezone(UTC).date()
-
-
-async def _refunded_today(connection: AsyncConnection, ctx: ToolContext, currency: str) -> Decimal:
-    columns = refund_totals.c
-    mine = (columns.tenant == ctx.tenant) & (columns.actor == ctx.actor.id) & (columns.currency == currency)
-    return await connection.scalar(select(columns.amount).where(mine, columns.day == _day(ctx))) or Decimal(0)
-
-
-async def _add_to_today(connection: AsyncConnection, ctx: ToolContext, currency: str, amount: Decimal) -> Decimal:
-    """Count `amount` in and return the new total; the row stays locked, so one person's refunds are counted in turn."""
-    new = upsert(refund_totals).values(
-        tenant=ctx.tenant, actor=ctx.actor.id, day=_day(ctx), currency=currency, amount=amount
-    )
-    columns = refund_totals.c
-    counted = new.on_conflict_do_update(
-        index_elements=[columns.tenant, columns.actor, columns.day, columns.currency],
-        set_={"amount": columns.amount + literal(amount, columns.amount.type)},
-    ).returning(columns.amount)
-    total: Decimal = (await connection.execute(counted)).scalar_one()
-    return total
-
-
-async def _pay_back(connection: AsyncConnection, ctx: ToolContext, order: Order, args: RefundPayment) -> Refunded:
-    refund_id = effect_id("R", ctx)
-    await connection.execute(
-        insert(refunds).values(
-            tenant=ctx.tenant,
-            refund_id=refund_id,
-            order_id=order.order_id,
-            amount=args.amount,
-            currency=order.currency,
-            reason=args.reason,
-            idempotency_key=key_of(ctx),
-            created_by=ctx.actor.id,
-            created_at=ctx.now,
-        )
-    )
-    version = await raise_version(connection, ctx.tenant, order, ctx.now)
-    return Refunded(
-        refund_id=refund_id,
-        order_id=order.order_id,
-        amount=args.amount,
-        currency=order.currency,
-        refundable=order.refundable - args.amount,
-        order_version=version,
+        rollback=undo,
     )

@@ -36,6 +36,7 @@ class RefundItem(Answer):
     amount: Money
     currency: str
     reason: str
+    state: str
     created_by: str
     created_at: str
 
@@ -85,6 +86,16 @@ class Refunded(Answer):
     order_id: str
     amount: Money
     currency: str
+    refundable: Money
+    order_version: int
+
+
+class RefundCancelled(Answer):
+    """`refundable` is what is left on the order now that the refund counts no more."""
+
+    refund_id: str
+    order_id: str
+    state: Literal["cancelled"]
     refundable: Money
     order_version: int
 
