@@ -95,7 +95,7 @@ async def build(settings: Settings) -> Agent:
         max_failures=settings.agent_max_failures,
     )
     runs = Runs(GrantVerifier(keys.read(settings.grant_public_file)), run_logs, control, driver, trail)
-    health = HealthServer(settings.health_port, {"bus": bus.ready, "database": checkpoints.ready})
+    health = HealthServer(settings.health_port, {"bus": bus.ready, "database": checkpoints.ready}, settings.health_host)
     rpc = RpcServer(bus, OWNER, {"cancel-run": runs.on_cancel_run})
     return Agent(bus, checkpoints, driver, _queues(bus, runs, trail, settings), rpc, health)
 

@@ -17,6 +17,7 @@ class Settings(BaseSettings):
     nats_seed: str = ""
     nats_seed_file: Path | None = None
     health_port: int = 0
+    health_host: str = "127.0.0.1"
     log_level: str = "INFO"
     database_url: str
     grant_public_file: Path

@@ -119,7 +119,11 @@ async def build(settings: Settings, *, clock: Clock = now) -> Approval:
     rpc = RpcServer(bus, OWNER, _routes(proposing, decisions, queries), concurrency=settings.approval_concurrency)
     queues = _queues(bus, audit, reactions, own, effects)
     watch = PolicyWatch(policy, regrading.on_policy)
-    health = HealthServer(settings.health_port, {"bus": bus.ready, "policy": policy.ready, "database": listing.ready})
+    health = HealthServer(
+        settings.health_port,
+        {"bus": bus.ready, "policy": policy.ready, "database": listing.ready},
+        settings.health_host,
+    )
     return Approval(bus, database, policy, rpc, queues, time, watch, _sealing(bus, audit, settings), health)
 
 

@@ -48,7 +48,7 @@ async def build(settings: Settings) -> Memory:
         "forget-summary": summaries.on_forget,
     }
     rpc = RpcServer(bus, OWNER, routes, concurrency=settings.memory_concurrency)
-    return Memory(bus, rpc, HealthServer(settings.health_port, {"bus": bus.ready}))
+    return Memory(bus, rpc, HealthServer(settings.health_port, {"bus": bus.ready}, settings.health_host))
 
 
 async def serve(settings: Settings) -> None:

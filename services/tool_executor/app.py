@@ -205,7 +205,7 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
         ),
         watch=PolicyWatch(policy),
         sweep=documents.sweep,
-        health=HealthServer(settings.health_port, checks),
+        health=HealthServer(settings.health_port, checks, settings.health_host),
     )
 
 

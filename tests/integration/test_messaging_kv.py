@@ -10,7 +10,9 @@ import pytest
 
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.subjects import BadSubjectError
+from placet.contracts.topology import BUCKETS
 from placet.messaging.kv import Entry, KeyConflictError, KeyValue
+from placet.messaging.reading import EventReader
 from placet.observability.context import new_id
 from placet.testkit.nats import NatsRig
 from placet.testkit.waiting import until
@@ -64,6 +66,30 @@ async def test_key_deleted_can_be_created_again_but_not_updated(connect: Any) ->
         await leases.update(key, b"two", first)
     revision = await leases.create(key, b"three")
     assert await leases.get(key) == Entry(b"three", revision)
+
+
+async def test_mark_of_a_deletion_does_not_stay_for_ever(connect: Any) -> None:
+    bus = await connect("agent")
+    leases, reader = KeyValue(bus, "LEASES"), EventReader(bus, "KV_LEASES")
+    kept, brief = _key(), _key()
+    for key, ttl_s in ((kept, None), (brief, 1)):
+        await leases.create(key, b"one")
+        await leases.delete(key, ttl_s=ttl_s)
+
+    async def unmarked() -> bool:
+        return await reader.raw_last(f"$KV.LEASES.{brief}") is None
+
+    await until(unmarked, what="the mark to go")
+    mark = await reader.raw_last(f"$KV.LEASES.{kept}")
+    assert mark is not None
+    assert (mark.headers["KV-Operation"], mark.headers["Nats-TTL"]) == ("DEL", "3600")
+    assert await leases.create(brief, b"two") > 0
+    assert await leases.create(kept, b"two") > 0
+
+
+def test_every_bucket_from_which_keys_are_deleted_forgets_their_marks() -> None:
+    """A person is never deleted from the directory, but made inactive: it alone keeps everything."""
+    assert {bucket.name for bucket in BUCKETS if not (bucket.ttl_s or bucket.key_ttl)} == {"DIRECTORY"}
 
 
 async def _outcome(work: Any) -> str:

@@ -105,6 +105,17 @@ async def test_second_up_on_the_same_directory_is_refused_and_changes_nothing(pl
     assert all(alive(pid) for pid in before.values())
 
 
+async def test_everything_listens_on_this_machine_only(placet_up: PlacetProcess) -> None:
+    listening = {
+        (name, connection.laddr.ip)
+        for name, pid in placet_up.pids().items()
+        for connection in psutil.Process(pid).net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert {name for name, _ in listening} >= {*SERVICES, "nats"}
+    assert {address for _, address in listening} == {"127.0.0.1"}, listening
+
+
 @pytest.mark.spec("I1", "R4", "U4")
 async def test_answer_read_yesterday_is_gone_with_the_right_to_its_source_and_the_run_with_the_person(
     placet_up: PlacetProcess,

@@ -16,6 +16,7 @@ import orjson
 
 from placet.contracts import subjects
 from placet.contracts.errors import ErrorCode, PlacetError
+from placet.contracts.topology import BUCKETS
 from placet.messaging.append import EXPECTED
 from placet.messaging.connection import Bus
 
@@ -25,6 +26,7 @@ _GONE = (f"{_OPERATION}: DEL", f"{_OPERATION}: PURGE")
 _MARKER = "Nats-Marker-Reason:"
 _NO_MESSAGE = 10037
 _TIMEOUT_S = 3.0
+_MARK_S = 3600
 _WRONG_LAST_SEQUENCE = 10071
 
 
@@ -54,6 +56,7 @@ class KeyValue:
         self._bus = bus
         self._bucket = bucket
         self._stream = f"KV_{bucket}"
+        self._keys_expire = any(one.key_ttl for one in BUCKETS if one.name == bucket)
 
     def _subject(self, key: str) -> str:
         """A wildcard in a key would read, or overwrite, somebody else's."""
@@ -101,12 +104,16 @@ class KeyValue:
         return await self._publish(key, value, self._headers(revision, ttl_s))
 
     async def delete(self, key: str, revision: int | None = None, *, ttl_s: int | None = None) -> None:
-        """With `ttl_s` the mark of the deletion goes as well. Raises `KeyConflictError` when past `revision`."""
+        """Raises `KeyConflictError` when the key has moved past `revision`.
+
+        The mark of the deletion goes as well: after `ttl_s` (an hour, unless said) in a bucket whose keys expire one
+        by one, else with the age of the bucket.
+        """
         headers = {_OPERATION: "DEL"}
         if revision is not None:
             headers[EXPECTED] = str(revision)
-        if ttl_s is not None:
-            headers[_TTL] = str(ttl_s)
+        if self._keys_expire:
+            headers[_TTL] = str(_MARK_S if ttl_s is None else ttl_s)
         await self._publish(key, b"", headers)
 
     async def _gone_revision(self, key: str) -> int | None:

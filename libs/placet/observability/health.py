@@ -48,9 +48,12 @@ def routes(checks: Mapping[str, Check]) -> list[Route]:
 
 
 class HealthServer:
-    """A small HTTP server beside the service's real work. Port 0 means none."""
+    """A small HTTP server beside the service's real work. Port 0 means none.
 
-    def __init__(self, port: int, checks: Mapping[str, Check], host: str = "0.0.0.0") -> None:  # noqa: S104
+    It asks for no token, so it listens on this machine only, unless it is told to listen where a monitor can reach it.
+    """
+
+    def __init__(self, port: int, checks: Mapping[str, Check], host: str = "127.0.0.1") -> None:
         self._port = port
         config = uvicorn.Config(
             Starlette(routes=routes(checks)), host=host, port=port, log_level="warning", lifespan="off"
