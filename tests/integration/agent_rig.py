@@ -137,7 +137,7 @@ class AgentRig:
     async def data(self, run_id: str, name: str) -> list[dict[str, Any]]:
         return [event.envelope.data["data"] for event in await self.events(run_id) if event.name == name]
 
-    async def reach(self, run_id: str, name: str, timeout_s: float = 15.0) -> dict[str, Any]:
+    async def reach(self, run_id: str, name: str, timeout_s: float = 60.0) -> dict[str, Any]:
         """Wait for an event of this run; returns its data."""
 
         async def there() -> bool:
@@ -146,7 +146,7 @@ class AgentRig:
         await until(there, timeout_s=timeout_s, what=f"{name} of {run_id}")
         return (await self.data(run_id, name))[-1]
 
-    async def finished(self, run_id: str, timeout_s: float = 15.0) -> dict[str, Any]:
+    async def finished(self, run_id: str, timeout_s: float = 60.0) -> dict[str, Any]:
         return await self.reach(run_id, "run-completed", timeout_s)
 
     async def parked(self, question: str = "Please refund order A1001, 299, it arrived broken.", **changes: Any) -> str:

@@ -63,7 +63,7 @@ class Gateway:
 
     async def start(self) -> None:
         self._task = asyncio.create_task(self._server._serve())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not self._server.started:
                 await asyncio.sleep(0.01)
 

@@ -60,7 +60,7 @@ async def read(
     """The events until the stream ends, or the first `most` of them."""
     headers = {} if last_id is None else {"Last-Event-ID": last_id}
     got: list[Frame] = []
-    async with asyncio.timeout(15), client.stream("GET", f"/api/runs/{run_id}/events", headers=headers) as response:
+    async with asyncio.timeout(60), client.stream("GET", f"/api/runs/{run_id}/events", headers=headers) as response:
         assert response.status_code == 200
         async for one in frames(response):
             if one.id is not None:

@@ -140,7 +140,7 @@ async def test_run_started_again_after_a_crash_is_the_same_run(house: House) -> 
     again = await client.post("/api/runs", json=body, headers=headers)
     assert again.json()["run_id"] == first
     assert again.headers["location"] == f"/api/runs/{first}"
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not house.agent.runs.get(first):
             await asyncio.sleep(0.02)
     await asyncio.sleep(0.3)

@@ -80,7 +80,7 @@ async def test_event_stream_open_while_the_bus_was_away_goes_on_without_a_gap(ho
                 seen.extend([one.id] if one.id is not None else [])
 
     following = asyncio.create_task(follow())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not seen:
             await asyncio.sleep(0.02)
         house.nats.kill9()
@@ -128,7 +128,7 @@ async def process(house: House, **environment: str) -> AsyncIterator[tuple[async
 
 
 async def until_up(url: str) -> None:
-    async with httpx.AsyncClient(base_url=url) as client, asyncio.timeout(20):
+    async with httpx.AsyncClient(base_url=url) as client, asyncio.timeout(60):
         while True:
             try:
                 if (await client.get("/readyz")).status_code == 200:

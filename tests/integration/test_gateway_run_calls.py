@@ -32,7 +32,7 @@ async def started(client: httpx.AsyncClient, question: str) -> str:
 
 
 async def until(client: httpx.AsyncClient, run_id: str, status: str) -> dict[str, Any]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while True:
             body: dict[str, Any] = (await client.get(f"/api/runs/{run_id}")).json()
             if body["status"] == status:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from placet.contracts.policy import Decision
+from placet.contracts.policy import NO_REVISION, Decision
 from placet.policy.bundle import BUNDLE_NAME, PolicyFilesError, build_bundle, digest, read_policy_files
 from placet.policy.cases import DecideRow, load_cases
 from placet.policy.port import PolicyDecisionPoint
@@ -187,5 +187,6 @@ async def test_embedded_engine_changed_under_load_never_mixes(own_policies: Path
             assert (await policy.refresh()).changed
             await asyncio.sleep(0.01)
     await policy.close()
+    seen = {answer for answer in seen if answer[0] != NO_REVISION}  # too slow here, and so denied
     assert len(seen) > 2
     assert all(expected[revision] == approvals for revision, approvals in seen)

@@ -16,7 +16,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-async def until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
+async def until(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
     """Wait for something that other processes bring about. Raises `AssertionError` when it does not happen in time."""
     deadline = time.monotonic() + timeout_s
     while not condition():
