@@ -23,6 +23,8 @@ decision := {
 	"reasons": sort(settled.reasons),
 	"risk": terms.risk,
 	"obligations": terms.obligations,
+	"spending": budget.spending,
+	"concurrency": budget.concurrency,
 } if {
 	permitted
 	settled := outcome

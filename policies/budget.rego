@@ -3,6 +3,7 @@ package placet.budget
 
 import data.placet.manifest
 import data.placet.terms
+import data.tables
 
 default calls_left := false
 
@@ -44,3 +45,22 @@ unmetered if {
 	manifest.agentless
 	object.get(input.context, "budget", null) == null
 }
+
+# What the executor has to count before the call goes on: race-safe there, limited here.
+default spending := null
+
+spending := {"amount": costs, "per_run": run_limit, "per_day": tables.limits.tenant.spend_per_day} if costs > 0
+
+default run_limit := null
+
+run_limit := min({input.context.budget.spend.limit, manifest.entry.spend}) if {
+	not manifest.agentless
+	is_number(input.context.budget.spend.limit)
+} else := input.context.budget.spend.limit if {
+	manifest.agentless
+	is_number(input.context.budget.spend.limit)
+}
+
+default concurrency := null
+
+concurrency := tables.limits.tenant.concurrency

@@ -41,7 +41,9 @@ from services.tool_executor.adapters.approvals import RpcApprovals
 from services.tool_executor.adapters.counters import KvRunCounters
 from services.tool_executor.adapters.documents import StoredDocuments
 from services.tool_executor.adapters.ledger import OWNER, StreamLedger
+from services.tool_executor.adapters.presence import Presence
 from services.tool_executor.adapters.proposals import StreamProposals
+from services.tool_executor.adapters.spending import KvTenantSpending
 from services.tool_executor.adapters.uploads import StoredUploads
 from services.tool_executor.adapters.versions import StoredVersions
 from services.tool_executor.domain.facts import RunLimits
@@ -63,6 +65,7 @@ from services.tool_executor.handlers.reading import ReadingJobs, Sweep
 from services.tool_executor.handlers.records import CallRecords
 from services.tool_executor.handlers.rollbacks import Rollbacks
 from services.tool_executor.handlers.settle import Settlements
+from services.tool_executor.handlers.slots import TenantSlots
 from services.tool_executor.handlers.uploads import UploadCalls
 from services.tool_executor.settings import Settings
 
@@ -90,6 +93,7 @@ class ToolExecutor:
     environment: PackEnvironment
     rpc: RpcServer
     queues: tuple[WorkQueue, ...]
+    presence: Presence
     watch: PolicyWatch
     sweep: Sweep
     health: HealthServer
@@ -98,6 +102,7 @@ class ToolExecutor:
     async def start(self) -> None:
         await self.registry.open(self.environment)
         await self.watch.start()
+        await self.presence.start()
         await self.rpc.start()
         for queue in self.queues:
             await queue.start()
@@ -113,6 +118,7 @@ class ToolExecutor:
         for queue in self.queues:
             await queue.stop()
         await self.health.stop()
+        await self.presence.stop()
         await self.registry.close()
         await self.policy.close()
         await self.database.close()
@@ -140,7 +146,9 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
     directory = KvDirectory(KeyValue(bus, "DIRECTORY"))
     callers = Callers(GrantVerifier(keys.read(settings.grant_public_file)), directory, policy)
     assessor = Assessor(registry, policy)
-    effects = EffectRunner(ledger, worker=socket.gethostname())
+    counters = KeyValue(bus, "COUNTERS")
+    effects = EffectRunner(ledger, KvTenantSpending(counters), worker=socket.gethostname())
+    presence = Presence(KeyValue(bus, "PRESENCE"), socket.gethostname())
     limits = RunLimits(settings.tool_executor_run_tool_calls, settings.tool_executor_run_spend)
     offer = Offer(callers, registry, policy)
     approvals = EventVerifier([keys.read(settings.approval_public_file)])
@@ -157,9 +165,10 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
         effects=effects,
         ledger=ledger,
         proposing=proposing,
-        counters=KvRunCounters(KeyValue(bus, "COUNTERS")),
+        counters=KvRunCounters(counters),
         records=records,
         limits=limits,
+        slots=TenantSlots(presence),
     )
     documents = _documents(bus, database, originals, callers, audit, settings)
     people = People(callers, directory, audit)
@@ -205,6 +214,7 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
         ),
         watch=PolicyWatch(policy),
         sweep=documents.sweep,
+        presence=presence,
         health=HealthServer(settings.health_port, checks, settings.health_host),
     )
 

@@ -17,6 +17,10 @@ def tool_not_allowed() -> PlacetError:
     return PlacetError(ErrorCode.TOOL_NOT_ALLOWED, _DENIALS[ErrorCode.TOOL_NOT_ALLOWED])
 
 
+def limit_reached() -> PlacetError:
+    return PlacetError(ErrorCode.LIMIT_REACHED, _DENIALS[ErrorCode.LIMIT_REACHED])
+
+
 def denial(decision: Decision) -> PlacetError:
     """The error for a denied call. Reason codes stay inside: they go to the audit trail, not to the caller."""
     code = decision.code or ErrorCode.PERMISSION_DENIED

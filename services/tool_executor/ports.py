@@ -15,6 +15,7 @@ from placet.contracts.policy import KnowledgeScope
 from placet.contracts.proposals import ProposalView
 from placet.knowledge.models import DocumentState, Place, Reading, Upload
 from services.tool_executor.domain.ledger import Entry
+from services.tool_executor.domain.usage import RunUse
 
 
 class LedgerRaceError(Exception):
@@ -44,9 +45,37 @@ class Proposals(Protocol):
 
 
 class RunCounters(Protocol):
-    async def take_call(self, tenant: str, run_id: str) -> int:
-        """Count one more tool call of a run, race-safe; returns how many there were before it."""
+    """What a run uses, race-safe over all replicas."""
+
+    async def take_call(self, tenant: str, run_id: str, call_id: str, fingerprint: str | None) -> RunUse:
+        """Count one more tool call; returns what there was before it, the first call of `fingerprint` included."""
         ...
+
+    async def spend(self, tenant: str, run_id: str, call_id: str, amount: float, limit: float) -> bool:
+        """Count the money of one call; False, and nothing counted, when the run's limit would be exceeded."""
+        ...
+
+
+class TenantSpending(Protocol):
+    """What a tenant spends on one day, race-safe over all replicas. Keys are the effects'."""
+
+    async def reserve(self, tenant: str, key: str, amount: float, limit: float) -> bool:
+        """False when the day's limit would be exceeded. Reserving again under one key changes nothing."""
+        ...
+
+    async def release(self, tenant: str, key: str) -> None:
+        """The effect did not take place."""
+        ...
+
+    def keep(self, tenant: str, key: str) -> None:
+        """The effect took place. Not waited for: what is reserved counts already."""
+        ...
+
+
+class Replicas(Protocol):
+    """How many executors share the work now, this one included."""
+
+    workers: int
 
 
 @dataclass(frozen=True, slots=True)

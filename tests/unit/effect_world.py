@@ -56,6 +56,19 @@ class MemoryLedger:
         return [name for _, name, _ in self.events.get(key, [])]
 
 
+class NoLimit:
+    """Implements `TenantSpending`."""
+
+    async def reserve(self, tenant: str, key: str, amount: float, limit: float) -> bool:
+        return True
+
+    async def release(self, tenant: str, key: str) -> None:
+        return None
+
+    def keep(self, tenant: str, key: str) -> None:
+        return None
+
+
 class Args(BaseModel):
     model_config = ConfigDict(extra="forbid")
 

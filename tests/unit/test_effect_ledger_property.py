@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from effect_world import KEY, TENANT, Killed, MemoryLedger, Provider, effect, unavailable
+from effect_world import KEY, TENANT, Killed, MemoryLedger, NoLimit, Provider, effect, unavailable
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -40,7 +40,7 @@ class OneEffect(RuleBasedStateMachine):
         retry = RetryClass.NEVER if retry is RetryClass.SAFE or not lookup else retry
         self.ledger, self.provider = MemoryLedger(), Provider(reads_back=good)
         self.spec = self.provider.spec(retry, lookup=lookup)
-        self.runner = EffectRunner(self.ledger, "worker")
+        self.runner = EffectRunner(self.ledger, NoLimit(), "worker")
         self.settled_as: str | None = None
         self.calls_when_unknown: int | None = None
 

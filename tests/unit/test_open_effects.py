@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-from effect_world import KEY, TENANT, MemoryLedger, Provider, effect, unavailable
+from effect_world import KEY, TENANT, MemoryLedger, NoLimit, Provider, effect, unavailable
 
 from placet.audit.trail import AuditTrail
 from placet.contracts import events as ev
 from placet.contracts.audit import AuditRecord
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.execution import SettleEffect
+from placet.contracts.policy import Spending
 from placet.contracts.tools import RetryClass
 from placet.identity.directory import Directory
 from placet.identity.grants import GrantVerifier
@@ -56,7 +58,7 @@ class World:
     def __init__(self, spec: ToolSpec, *, proposal_id: str | None = "prop-1") -> None:
         self.ledger, self.sink = MemoryLedger(), Sink()
         self.effect = effect(spec, proposal_id=proposal_id)
-        self.runner = EffectRunner(self.ledger, "worker")
+        self.runner = EffectRunner(self.ledger, NoLimit(), "worker")
         callers = Callers(cast(GrantVerifier, None), cast(Directory, People()), cast(PolicyDecisionPoint, None))
         self.open = OpenEffects(
             callers,
@@ -192,3 +194,21 @@ async def test_claim_of_an_approved_call_is_left_to_its_own_job() -> None:
         await world.run(last=False)
     assert await world.job("claimed", 1) is None
     assert world.state is State.CLAIMED
+
+
+@pytest.mark.spec("G11", "W11")
+async def test_effect_beyond_what_the_tenant_may_spend_today_is_never_claimed() -> None:
+    class SpentDay(NoLimit):
+        async def reserve(self, tenant: str, key: str, amount: float, limit: float) -> bool:
+            return amount <= limit
+
+    provider = Provider()
+    world = World(provider.spec())
+    runner = EffectRunner(world.ledger, SpentDay(), "worker")
+    over = replace(world.effect, spending=Spending(amount=11, per_day=10))
+    entry = await runner.run(over, await world.ledger.load(TENANT, KEY))
+    assert (entry.state, entry.code, world.ledger.names()) == (State.FAILED, "limit_reached", ["failed"])
+    assert provider.calls == 0
+    with pytest.raises(PlacetError) as caught:
+        entry.answer()
+    assert caught.value.code is ErrorCode.LIMIT_REACHED

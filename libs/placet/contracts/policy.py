@@ -184,13 +184,27 @@ class _Answer(_Facts):
     policy_revision: str = Field(default=NO_REVISION, min_length=1)
 
 
+class Spending(_Facts):
+    """Money this call moves and the limits it counts against, in the house currency; None: no such limit."""
+
+    amount: float = Field(ge=0, allow_inf_nan=False)
+    per_run: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    per_day: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+
 class Decision(_Answer):
-    """May this call run? A denial has a code, everything else has none."""
+    """May this call run? A denial has a code, everything else has none.
+
+    `spending` is what the executor counts, race-safe, before the call goes on; `concurrency` how many calls of the
+    tenant may be under way at once (None: any number).
+    """
 
     effect: DecisionEffect
     code: DenialCode | None = None
     risk: Risk
     obligations: Obligations = Obligations()
+    spending: Spending | None = None
+    concurrency: StrictInt | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

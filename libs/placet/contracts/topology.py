@@ -173,6 +173,7 @@ BUCKETS: tuple[Bucket, ...] = (
     Bucket("RUN_CONTROL", ("agent",), ("agent",), ttl_s=7 * 86_400.0),
     Bucket("IDEMPOTENCY", ("gateway",), ("gateway",), ttl_s=86_400.0),
     Bucket("OPEN_PROPOSALS", ("approval",), ("approval",), key_ttl=True),
+    Bucket("PRESENCE", ("tool-executor",), ("tool-executor",), key_ttl=True),
     Bucket("COUNTERS", ("tool-executor",), ("tool-executor",), ttl_s=2 * 86_400.0),
 )
 

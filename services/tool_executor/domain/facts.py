@@ -23,6 +23,7 @@ from placet.contracts.policy import (
 from placet.contracts.proposals import ResourceRef
 from placet.contracts.tools import Route
 from placet.toolkit import Actor, ResourceView, ToolSpec
+from services.tool_executor.domain.usage import RunUse
 
 AGENT = "assistant"
 
@@ -34,9 +35,11 @@ class RunLimits:
     tool_calls: int
     spend: float
 
-    def after(self, calls: int) -> BudgetFacts:
-        """The budget of a run that has made `calls` calls."""
-        return BudgetFacts(tool_calls=Meter(used=calls, limit=self.tool_calls), spend=Meter(used=0, limit=self.spend))
+    def after(self, use: RunUse) -> BudgetFacts:
+        """The budget of a run that has used so much."""
+        return BudgetFacts(
+            tool_calls=Meter(used=use.calls, limit=self.tool_calls), spend=Meter(used=use.spent, limit=self.spend)
+        )
 
 
 @dataclass(frozen=True, slots=True)

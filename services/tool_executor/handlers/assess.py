@@ -15,6 +15,7 @@ from placet.toolkit import ToolContext
 from placet.toolkit.registry import ToolRegistry
 from services.tool_executor.domain.arguments import strip_identity
 from services.tool_executor.domain.facts import Circumstances, RunLimits, actor_of
+from services.tool_executor.domain.usage import RunUse
 from services.tool_executor.errors import denial, tool_not_allowed
 from services.tool_executor.handlers.assessment import Assessment, Assessor
 from services.tool_executor.handlers.governed import proposal_id_of
@@ -60,7 +61,7 @@ class Assessments:
             route=Route(origin.route),
             channel=channel_of(origin),
             influence=influence_of(origin),
-            budget=self.limits.after(0) if origin.run_id else None,
+            budget=self.limits.after(RunUse()) if origin.run_id else None,
         )
         arguments = strip_identity(command.args).arguments
         assessment = await self.assessor.assess(spec, context, person, arguments, around)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from placet.contracts import events as ev
 from placet.contracts.envelope import now
+from placet.contracts.policy import Spending
 from placet.toolkit import ToolContext, ToolSpec
 from services.tool_executor.domain import arguments as untrusted
 from services.tool_executor.domain.facts import actor_of
@@ -35,4 +36,5 @@ async def claimed_effect(callers: Callers, spec: ToolSpec, claim: ev.Claimed) ->
         args_digest=claim.args_digest,
         requester=claim.requester,
         proposal_id=claim.proposal_id,
+        spending=Spending(amount=0),  # whatever was reserved under its key is closed with it
     )

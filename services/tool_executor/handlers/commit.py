@@ -7,13 +7,14 @@ Killed anywhere, the event is delivered again; the ledger says how far the work 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from placet.audit.trail import AuditTrail
 from placet.contracts import events as ev
 from placet.contracts.directory import Person
 from placet.contracts.envelope import now
 from placet.contracts.errors import ErrorCode, PlacetError
+from placet.contracts.policy import Spending
 from placet.contracts.proposals import Rollback
 from placet.contracts.registry import approval_events
 from placet.contracts.tools import Route
@@ -75,11 +76,12 @@ class Commits:
             return await self._refuse(approved, entry, tool_not_allowed())
         if entry.state is State.NOT_EXECUTED:
             try:
-                await self._reauthorize(approved, effect, requester)
+                spending = await self._reauthorize(approved, effect, requester)
             except PlacetError as error:
                 if error.retryable:
                     raise
                 return await self.effects.fail(effect, entry, error)
+            effect = replace(effect, spending=spending)
         return await self.effects.run(effect, entry, last_attempt=last_attempt)
 
     def _effect(self, approved: ev.Approved, requester: Person) -> Effect | None:
@@ -106,9 +108,10 @@ class Commits:
             args_digest=packet.args_digest,
             requester=origin.requester,
             proposal_id=approved.proposal_id,
+            spending=Spending(amount=0),  # an effect that is taken over closes what was reserved under its key
         )
 
-    async def _reauthorize(self, approved: ev.Approved, effect: Effect, requester: Person) -> None:
+    async def _reauthorize(self, approved: ev.Approved, effect: Effect, requester: Person) -> Spending | None:
         """Raises `PlacetError`: a denial with the rights of now, or `conflict` when the world has moved (B1)."""
         assessment = await self._assess_again(approved, effect, requester)
         if assessment.decision.effect == "deny":
@@ -120,6 +123,7 @@ class Commits:
         if moved:
             raise PlacetError(ErrorCode.CONFLICT, described(moved), diff=moved)
         await self.assessor.check_rules(assessment, effect.context)
+        return assessment.decision.spending
 
     async def _assess_again(self, approved: ev.Approved, effect: Effect, requester: Person) -> Assessment:
         origin = approved.origin

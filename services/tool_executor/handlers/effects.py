@@ -14,20 +14,21 @@ from pydantic import BaseModel
 from placet.contracts import events as ev
 from placet.contracts.envelope import Event
 from placet.contracts.errors import ErrorCode, PlacetError
+from placet.contracts.policy import Spending
 from placet.contracts.tools import RetryClass
 from placet.observability import logs, metrics
 from placet.toolkit import RollbackPlan, ToolContext, ToolResult, ToolSpec, Verification
 from services.tool_executor.domain.ledger import NOT_EXECUTED, Entry, State
 from services.tool_executor.domain.rollback import rollback_id
 from services.tool_executor.handlers.assessment import within
-from services.tool_executor.ports import EffectLedger
+from services.tool_executor.ports import EffectLedger, TenantSpending
 
 log = logs.get(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One effect to be made: the validated call, under its key."""
+    """One effect to be made: the validated call, under its key. `spending`: what it counts for while it is open."""
 
     key: str
     spec: ToolSpec
@@ -37,6 +38,7 @@ class Effect:
     args_digest: str
     requester: str
     proposal_id: str | None = None
+    spending: Spending | None = None
 
     def identity(self) -> dict[str, Any]:
         """The fields that every event of this effect carries."""
@@ -55,6 +57,7 @@ class Effect:
 @dataclass(frozen=True, slots=True)
 class EffectRunner:
     ledger: EffectLedger
+    spending: TenantSpending
     worker: str
 
     async def run(self, effect: Effect, entry: Entry, *, last_attempt: bool = False) -> Entry:
@@ -68,6 +71,8 @@ class EffectRunner:
         if entry.state is State.EXECUTED:
             return await self._read_back(effect, entry, entry.result or {})
         if entry.state is State.NOT_EXECUTED:
+            if not await self._within_the_day(effect):
+                return await self.fail(effect, entry, _DAY_IS_SPENT)
             entry = await self._claim(effect, entry)
         else:
             found = await self._look_up_or_block(effect, entry, last_attempt=last_attempt)
@@ -107,10 +112,18 @@ class EffectRunner:
         spec = effect.spec
         if spec.hooks.release:
             await within(spec, spec.hooks.release(effect.context, effect.args))
+        await self.spending.release(effect.context.tenant, effect.key)
 
     async def give_up(self, effect: Effect, entry: Entry, reason: str) -> Entry:
         """Write down that nobody can tell, which blocks the key until a lookup or a person settles it."""
         return await self._unknown(effect, entry, reason)
+
+    async def _within_the_day(self, effect: Effect) -> bool:
+        """Reserved before the claim, under the same key: killed in between, the next try finds it reserved."""
+        spending = effect.spending
+        if spending is None or spending.per_day is None:
+            return True
+        return await self.spending.reserve(effect.context.tenant, effect.key, spending.amount, spending.per_day)
 
     async def _claim(self, effect: Effect, entry: Entry) -> Entry:
         event = ev.Claimed(
@@ -227,9 +240,16 @@ class EffectRunner:
 
     async def _append(self, effect: Effect, name: str, event: Event, entry: Entry) -> Entry:
         metrics.EFFECTS.labels(effect.spec.name, name).inc()
-        return await self.ledger.append(effect.context.tenant, effect.key, name, event, entry)
+        tenant = effect.context.tenant
+        entry = await self.ledger.append(tenant, effect.key, name, event, entry)
+        if effect.spending and entry.state is State.FAILED:
+            await self.spending.release(tenant, effect.key)
+        elif effect.spending and entry.ended:
+            self.spending.keep(tenant, effect.key)
+        return entry
 
 
+_DAY_IS_SPENT = PlacetError(ErrorCode.LIMIT_REACHED, "What may be spent today is spent.", rule="tenant_day")
 _UNTOLD = "a worker ended between claim and outcome, and nothing tells"
 
 

@@ -6,20 +6,22 @@ with the directory of now → business rules → allow | deny | proposal → led
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 
-from placet.contracts.digests import digest
+from placet.contracts.digests import derived_id, digest
 from placet.contracts.envelope import now
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.execution import ExecuteTool, ToolReply
-from placet.contracts.policy import BudgetFacts, Influence
+from placet.contracts.policy import Influence
 from placet.messaging.rpc import Call
 from placet.observability import metrics
 from placet.toolkit import HandOver, ToolContext, ToolResult, ToolSpec
 from placet.toolkit.registry import ToolRegistry
 from services.tool_executor.domain.arguments import Stripped, strip_identity
 from services.tool_executor.domain.facts import Circumstances, RunLimits, actor_of
-from services.tool_executor.errors import denial, tool_not_allowed
+from services.tool_executor.domain.ledger import Entry, State
+from services.tool_executor.errors import denial, limit_reached, tool_not_allowed
 from services.tool_executor.handlers.assessment import Assessment, Assessor, within
 from services.tool_executor.handlers.effects import Effect, EffectRunner
 from services.tool_executor.handlers.governed import Governed
@@ -28,9 +30,11 @@ from services.tool_executor.handlers.offer import Offer
 from services.tool_executor.handlers.proposing import Proposing
 from services.tool_executor.handlers.records import CallRecords, who
 from services.tool_executor.handlers.replies import reply
+from services.tool_executor.handlers.slots import TenantSlots
 from services.tool_executor.ports import EffectLedger, LedgerRaceError, RunCounters
 
 _MAX_HANDOVERS = 1
+_PAUSE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,7 @@ class ToolCalls:
     counters: RunCounters
     records: CallRecords
     limits: RunLimits
+    slots: TenantSlots
 
     async def on_execute(self, call: Call, command: ExecuteTool) -> ToolReply:
         caller = await self.callers.of(command.grant, call.tenant)
@@ -73,8 +78,7 @@ class ToolCalls:
                 **who(caller, command),
                 note=", ".join(governed.stripped.removed),
             )
-        governed = replace(governed, around=replace(governed.around, budget=await self._budget(caller)))
-        return await self._govern(governed, _MAX_HANDOVERS)
+        return await self._govern(await self._counted(governed), _MAX_HANDOVERS)
 
     async def _govern(self, governed: Governed, handovers: int) -> ToolReply:
         person, spec, context = governed.caller.person, governed.spec, governed.context
@@ -84,6 +88,7 @@ class ToolCalls:
             if assessment.decision.effect == "deny":
                 raise denial(assessment.decision)
             await self.assessor.check_rules(assessment, context)
+            await self._spend(governed, assessment)
         except PlacetError as error:
             asked = await self.proposing.asked_before(governed, error)
             if asked:
@@ -91,6 +96,11 @@ class ToolCalls:
             await self.records.refused(governed.caller, governed.command, error, spec=spec, assessment=assessment)
             raise
         self.offer.saw_revision(assessment.decision.policy_revision)
+        with self.slots.taken(governed.tenant, assessment.decision.concurrency):
+            return await self._carry_out(governed, assessment, handovers)
+
+    async def _carry_out(self, governed: Governed, assessment: Assessment, handovers: int) -> ToolReply:
+        spec = governed.spec
         if assessment.decision.effect == "require_approval":
             return await self.proposing.propose(governed, assessment)
         if spec.writes:
@@ -120,13 +130,14 @@ class ToolCalls:
 
     async def _write(self, governed: Governed, assessment: Assessment) -> ToolReply:
         """A write that policy lets run at once; its key comes from the call, so a repeated call is the same effect."""
-        effect = _effect(governed, assessment, occasion=f"{governed.context.run_id or ''}:{governed.command.call_id}")
+        effect = _effect(governed, assessment, occasion=f"{governed.context.run_id or ''}:{governed.first_call}")
         entry = await self.ledger.load(governed.tenant, effect.key)
-        repeated = entry.last_seq > 0
+        repeated = governed.repeated or entry.last_seq > 0
         try:
             entry = await self.effects.run(effect, entry)
-        except LedgerRaceError as error:
-            raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "This call is being executed already.") from error
+        except LedgerRaceError:
+            repeated = True
+            entry = await self._end_by_other(effect)
         try:
             data = entry.answer()
         except PlacetError as error:
@@ -148,13 +159,41 @@ class ToolCalls:
         )
         influence = Influence(authors=command.authors, untrusted_documents=command.untrusted_documents)
         around = Circumstances(route=command.route, channel=caller.channel, influence=influence)
-        return Governed(caller, command, spec, stripped, context, around)
+        return Governed(caller, command, spec, stripped, context, around, first_call=command.call_id)
 
-    async def _budget(self, caller: Caller) -> BudgetFacts | None:
-        run_id = caller.grant.run_id
-        if run_id is None:
-            return None
-        return self.limits.after(await self.counters.take_call(caller.grant.tenant, run_id))
+    async def _counted(self, governed: Governed) -> Governed:
+        """Counted against its run. An identical write is the first one again, also when both come at once (W8).
+
+        An identical read is read again: under the rights and the content of now, which may be less than they were.
+        """
+        grant, command, spec = governed.caller.grant, governed.command, governed.spec
+        if grant.run_id is None:
+            return governed
+        fingerprint = derived_id("same", spec.name, digest(governed.stripped.arguments)) if spec.writes else None
+        use = await self.counters.take_call(grant.tenant, grant.run_id, command.call_id, fingerprint)
+        first = use.firsts.get(fingerprint, command.call_id) if fingerprint else command.call_id
+        around = replace(governed.around, budget=self.limits.after(use))
+        return replace(governed, around=around, first_call=first)
+
+    async def _spend(self, governed: Governed, assessment: Assessment) -> None:
+        """Count what the call moves against its run. Raises `limit_reached` when another call was faster."""
+        spending, run_id = assessment.decision.spending, governed.context.run_id
+        if run_id is None or spending is None or spending.per_run is None:
+            return
+        counted = await self.counters.spend(
+            governed.tenant, run_id, governed.first_call, spending.amount, spending.per_run
+        )
+        if not counted:
+            raise limit_reached()
+
+    async def _end_by_other(self, effect: Effect) -> Entry:
+        """The same call is being executed by another worker: its end is this one's answer."""
+        for _ in range(int(effect.spec.timeout_s / _PAUSE_S) + 1):
+            entry = await self.ledger.load(effect.context.tenant, effect.key)
+            if entry.ended or entry.state is State.UNKNOWN:
+                return entry
+            await asyncio.sleep(_PAUSE_S)
+        raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "This call is being executed already.")
 
 
 def _effect(governed: Governed, assessment: Assessment, *, occasion: str) -> Effect:
@@ -171,4 +210,5 @@ def _effect(governed: Governed, assessment: Assessment, *, occasion: str) -> Eff
         arguments=assessment.arguments,
         args_digest=digest(assessment.arguments),
         requester=governed.caller.person.id,
+        spending=assessment.decision.spending,
     )

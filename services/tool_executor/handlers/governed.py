@@ -28,6 +28,8 @@ class Governed:
     stripped: Stripped
     context: ToolContext
     around: Circumstances
+    # The first call of this run with the same tool and arguments: its effect, and its proposal, are this call's (W8).
+    first_call: str
 
     @property
     def tenant(self) -> str:
@@ -36,7 +38,11 @@ class Governed:
     @property
     def proposal_id(self) -> str:
         grant = self.caller.grant
-        return proposal_id_of(grant.tenant, grant.actor, grant.run_id, self.command.call_id)
+        return proposal_id_of(grant.tenant, grant.actor, grant.run_id, self.first_call)
+
+    @property
+    def repeated(self) -> bool:
+        return self.first_call != self.command.call_id
 
     @property
     def origin(self) -> Origin:
@@ -45,7 +51,7 @@ class Governed:
             tenant=grant.tenant,
             requester=grant.actor,
             run_id=grant.run_id,
-            call_id=command.call_id,
+            call_id=self.first_call,
             route=command.route.value,
             conversation_id=command.conversation_id,
             intent=command.intent,

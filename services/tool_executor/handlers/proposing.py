@@ -6,7 +6,10 @@ from dataclasses import dataclass, replace
 
 from placet.contracts.approvals import ProposeAction
 from placet.contracts.errors import ErrorCode, PlacetError
+from placet.contracts.events import Proposed
 from placet.contracts.execution import DecisionNote, ToolReply
+from placet.contracts.proposals import FinishReason, ProposalStatus
+from services.tool_executor.domain.masking import masked
 from services.tool_executor.handlers.assessment import Assessment
 from services.tool_executor.handlers.governed import Governed
 from services.tool_executor.handlers.packets import Packets
@@ -30,6 +33,13 @@ class Proposing:
 
         Where the very same is open already, the answer is that proposal, under its own id and key.
         """
+        if governed.repeated:
+            first = await self.proposals.find(governed.tenant, governed.proposal_id)
+            answer = await self._repeat(governed, first) if first else None
+            if answer:
+                return answer
+            if first:  # it ended without a result: this is asking anew
+                governed = replace(governed, first_call=governed.command.call_id)
         key = assessment.key(governed.tenant, governed.proposal_id)
         context = replace(governed.context, idempotency_key=key)
         packet = await self.packets.of(assessment, context, governed.caller.person, governed.around)
@@ -55,15 +65,36 @@ class Proposing:
         proposed = await self.proposals.find(governed.tenant, governed.proposal_id)
         if proposed is None or proposed.packet.tool != governed.spec.name:
             return None
-        packet = proposed.packet
-        return ToolReply(
-            call_id=governed.command.call_id,
-            tool=packet.tool,
-            status="waiting_for_human",
-            decision=DecisionNote(effect="require_approval", risk=packet.risk, policy_revision=packet.policy_revision),
-            proposal=card(proposed.proposal_id, packet, proposed.expires_at),
-            stripped=governed.stripped.removed,
-            idempotency_key=proposed.idempotency_key,
-            digest=packet.digest,
-            repeated=True,
+        return await self._repeat(governed, proposed) if governed.repeated else _waiting(governed, proposed)
+
+    async def _repeat(self, governed: Governed, first: Proposed) -> ToolReply | None:
+        """How the identical call before this one stands: it waits, or has its result. None: it ended without one."""
+        same = ProposeAction(
+            proposal_id=first.proposal_id,
+            idempotency_key=first.idempotency_key,
+            origin=first.origin,
+            packet=first.packet,
         )
+        view = await self.approvals.propose(same)
+        waiting = _waiting(governed, first)
+        if view.status is not ProposalStatus.COMPLETED:
+            return waiting
+        if view.finish_reason is not FinishReason.SUCCESS:
+            return None
+        result = masked((view.outcome or {}).get("result", {}), first.packet.obligations.mask)
+        return waiting.model_copy(update={"status": "ok", "result": result, "proposal": None})
+
+
+def _waiting(governed: Governed, proposed: Proposed) -> ToolReply:
+    packet = proposed.packet
+    return ToolReply(
+        call_id=governed.command.call_id,
+        tool=packet.tool,
+        status="waiting_for_human",
+        decision=DecisionNote(effect="require_approval", risk=packet.risk, policy_revision=packet.policy_revision),
+        proposal=card(proposed.proposal_id, packet, proposed.expires_at),
+        stripped=governed.stripped.removed,
+        idempotency_key=proposed.idempotency_key,
+        digest=packet.digest,
+        repeated=True,
+    )

@@ -36,7 +36,7 @@ def reply(
         ),
         stripped=governed.stripped.removed,
         idempotency_key=key,
-        repeated=repeated,
+        repeated=repeated or governed.repeated,
     )
 
 

@@ -59,7 +59,7 @@ class Settlements:
 
     async def _let_go(self, entry: Entry) -> None:
         spec = self.registry.get(entry.claim.tool) if entry.claim else None
-        if spec and entry.claim and spec.hooks.release:
+        if spec and entry.claim:
             await self.effects.release(await claimed_effect(self.callers, spec, entry.claim))
 
 
