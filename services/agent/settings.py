@@ -41,6 +41,6 @@ class Settings(BaseSettings):
     agent_token_price: float = 0.0
     agent_tenant_cost_per_day: float = 0.0
 
-    agent_lease_ttl_s: int = 15
-    agent_lease_renew_s: float = 5.0
+    agent_lease_ttl_s: int = 6
+    agent_lease_renew_s: float = 1.5
     agent_max_failures: int = 6

@@ -32,10 +32,10 @@ def test_judge_answered_entry_is_replayed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("age_s", "verdict"), [(0.0, Verdict.WAIT), (ABANDONED_AFTER_S, Verdict.WAIT), (ABANDONED_AFTER_S + 1, "take_over")]
+    ("unchanged_s", "verdict"), [(0.0, Verdict.WAIT), (ABANDONED_AFTER_S, Verdict.WAIT), (ABANDONED_AFTER_S + 1, "take_over")]
 )
-def test_judge_marker_without_answer_blocks_only_for_a_while(age_s: float, verdict: Verdict) -> None:
-    assert judge(Entry("a", 1000.0), "a", 1000.0 + age_s) is Verdict(verdict)
+def test_judge_marker_without_answer_blocks_only_while_it_is_renewed(unchanged_s: float, verdict: Verdict) -> None:
+    assert judge(Entry("a", 1000.0), "a", unchanged_s) is Verdict(verdict)
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 403, 404, 409, 413, 422])

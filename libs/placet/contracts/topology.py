@@ -62,13 +62,16 @@ class Durable:
     """A durable pull consumer. `user` is the only one that may fetch from it and acknowledge.
 
     `only_new`: begins with what is stored after its creation; otherwise with the first message of the stream.
+    `ack_wait_s` is how long a dead worker's message waits for another one; a live worker says three times as often
+    that it is at work. What may not be done twice at a time has a lease or a compare-and-set of its own, so the time
+    is short; only an effect in progress gets more.
     """
 
     name: str
     stream: str
     filters: tuple[str, ...]
     user: str
-    ack_wait_s: float = 10.0
+    ack_wait_s: float = 4.0
     max_deliver: int = -1
     max_ack_pending: int = 1000
     only_new: bool = False
@@ -82,6 +85,7 @@ DURABLES: tuple[Durable, ...] = (
         "APPROVALS",
         ("placet.*.approval.evt.approved.v1.*", "placet.*.approval.evt.edited.v1.*"),
         "tool-executor",
+        ack_wait_s=6.0,
     ),
     # Open effects: an unacknowledged job is the durable timer after which the tool is asked again what became of it.
     Durable(

@@ -23,8 +23,9 @@ from placet.observability import logs
 
 log = logs.get(__name__)
 
-# A worker that is killed leaves its open request behind, and messages go there until it ends: hence short ones.
-_REQUEST_S = 5.0
+# A worker that is killed leaves its open request behind, and from another account messages go there until it ends,
+# to come again only after `ack_wait_s`: hence short ones.
+_REQUEST_S = 1.0
 _SILENCE_S = _REQUEST_S + 5.0
 _STATUS = "Status"
 _MISSING = "Nats-Pending-Messages"
@@ -35,7 +36,9 @@ Take = Callable[[Msg], Awaitable[None]]
 class PullConsumer:
     """Calls `take` for every message, at most `concurrency` at a time, and keeps each alive while it is worked on.
 
-    `take` acknowledges. A message whose worker dies is delivered again after the consumer's `ack_wait_s`.
+    `take` acknowledges. A message whose worker dies is delivered again after the consumer's `ack_wait_s`. One that is
+    delivered again because this process was too slow to say that it is alive is not taken up a second time: the
+    acknowledgement of the first delivery holds for it.
     """
 
     def __init__(self, bus: Bus, durable: Durable, take: Take, *, concurrency: int) -> None:
@@ -44,6 +47,7 @@ class PullConsumer:
         self._take = take
         self._concurrency = concurrency
         self._tasks: set[asyncio.Task[None]] = set()
+        self._in_hand: set[int] = set()
         self._asked = 0
         self._heard = 0.0
         self._wake = asyncio.Event()
@@ -120,16 +124,24 @@ class PullConsumer:
         else:
             # An empty message ends a streamed answer between accounts: what else was asked for will not come through.
             self._asked = max(0, self._asked - 1) if message.data else 0
-            task = asyncio.create_task(self._work(message))
-            self._tasks.add(task)
-            task.add_done_callback(self._finished)
+            self._take_up(message)
         self._wake_if_short()
+
+    def _take_up(self, message: Msg) -> None:
+        sequence = message.metadata.sequence.stream
+        if sequence in self._in_hand:
+            log.warning("delivered again while in hand", durable=self._durable.name, sequence=sequence)
+            return
+        self._in_hand.add(sequence)
+        task = asyncio.create_task(self._work(message, sequence))
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._wake_if_short()
 
-    async def _work(self, message: Msg) -> None:
+    async def _work(self, message: Msg, sequence: int) -> None:
         loop = asyncio.get_running_loop()
         alive = _KeepAlive(loop, message, self._durable.ack_wait_s / 3)
         try:
@@ -138,6 +150,7 @@ class PullConsumer:
             log.warning("could not acknowledge a message", durable=self._durable.name, error=repr(error))
         finally:
             alive.stop()
+            self._in_hand.discard(sequence)
 
 
 class _KeepAlive:

@@ -31,8 +31,8 @@ _FREE = b"free"  # given back, and about to disappear
 class LeaseTimes:
     """Seconds. A dead worker's run is taken over at most `ttl_s` after its last renewal."""
 
-    ttl_s: int = 15
-    renew_s: float = 5.0
+    ttl_s: int = 6
+    renew_s: float = 1.5
 
 
 class KvLeases:

@@ -8,10 +8,12 @@ from enum import StrEnum
 
 import orjson
 
-# A marker this old was left behind by a gateway that died: longer than any call may take.
-ABANDONED_AFTER_S = 90.0
+# Whoever works under a key writes its marker again this often. A marker that was seen unchanged for so long was left
+# behind by a gateway that died. Seen by one's own clock: those of two gateways need not agree.
+RENEWED_EVERY_S = 1.5
+ABANDONED_AFTER_S = 5.0
 # A call waits this long for an earlier one with the same key before it is told to come back.
-PATIENCE_S = 5.0
+PATIENCE_S = 8.0
 MAX_KEPT_BYTES = 700_000
 
 _KEPT_HEADERS = ("content-type", "location")
@@ -37,7 +39,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is stored under a key: `started` without an answer, or the answer. `at` is in epoch seconds."""
+    """What is stored under a key: `started` without an answer, or the answer. `at` (epoch seconds) is for people."""
 
     fingerprint: str
     at: float
@@ -51,13 +53,13 @@ class Verdict(StrEnum):
     MISMATCH = "mismatch"
 
 
-def judge(entry: Entry, fingerprint: str, now: float) -> Verdict:
-    """What a call does about an entry that is there already."""
+def judge(entry: Entry, fingerprint: str, unchanged_s: float) -> Verdict:
+    """What a call does about an entry that is there already, and has not changed while it looked on."""
     if entry.fingerprint != fingerprint:
         return Verdict.MISMATCH
     if entry.answer is not None:
         return Verdict.REPLAY
-    return Verdict.TAKE_OVER if now - entry.at > ABANDONED_AFTER_S else Verdict.WAIT
+    return Verdict.TAKE_OVER if unchanged_s > ABANDONED_AFTER_S else Verdict.WAIT
 
 
 def made_anew(path: str) -> bool:

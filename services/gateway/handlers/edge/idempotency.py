@@ -1,14 +1,14 @@
 """`Idempotency-Key` on POSTs: the first call works, every later one gets its answer.
 
-A gateway that dies in the middle leaves a marker without an answer. After a while the next call takes it over and
-works again; the ids it makes come from the key, so that the services behind recognize the same run or the same call.
+A gateway that dies in the middle leaves a marker without an answer, which nobody renews any more. A call that waits
+for it takes it over and works again; the ids it makes come from the key, so that the services behind recognize the same
+run or the same call.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -31,13 +31,36 @@ log = logs.get(__name__)
 HEADER = "idempotency-key"
 
 
-@dataclass(frozen=True, slots=True)
 class _Claim:
-    """The right to work under a key."""
+    """The right to work under a key: a marker, written again while the work goes on (never, if it is short)."""
 
-    key: str
-    fingerprint: str
-    revision: int
+    def __init__(self, store: Idempotency, key: str, fingerprint: str, revision: int) -> None:
+        self.key = key
+        self.fingerprint = fingerprint
+        self.revision = revision
+        self._store = store
+        self._renewing: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._next = self._loop.call_later(rules.RENEWED_EVERY_S, self._renew)
+
+    async def stop(self) -> None:
+        """No more renewals; afterwards `revision` is the last one."""
+        self._next.cancel()
+        if self._renewing:
+            await self._renewing
+
+    def _renew(self) -> None:
+        self._renewing = self._loop.create_task(self._renewed())
+
+    async def _renewed(self) -> None:
+        try:
+            revision = await self._store.replace(self.key, Entry(self.fingerprint, time.time()), self.revision)
+        except PlacetError as error:
+            log.warning("an idempotency marker was not renewed", code=error.code.value)
+            revision = self.revision
+        if revision is not None:
+            self.revision = revision
+            self._next = self._loop.call_later(rules.RENEWED_EVERY_S, self._renew)
 
 
 class IdempotencyStep:
@@ -83,8 +106,11 @@ class IdempotencyStep:
         try:
             await self._app(scope, receive, recorder.send)
         except Exception:
+            await claim.stop()
             await _forget(store, claim)
             raise
+        finally:
+            await claim.stop()
         # Kept before it is sent: whoever has the answer and asks again gets the same one.
         await _keep(store, claim, recorder.answer())
         for message in recorder.messages:
@@ -93,16 +119,19 @@ class IdempotencyStep:
 
 async def _claim(store: Idempotency, key: str, fingerprint: str) -> _Claim | Answer:
     """Raises `PlacetError` (idempotency_mismatch, or conflict while another call is at work for too long)."""
+    watched, since = 0, time.monotonic()
     for pause in pauses(rules.PATIENCE_S):
         started = Entry(fingerprint, time.time())
         revision = await store.create(key, started)
         if revision is not None:
-            return _Claim(key, fingerprint, revision)
+            return _Claim(store, key, fingerprint, revision)
         found = await store.find(key)
         if found is None:
             continue
         entry, known = found
-        match rules.judge(entry, fingerprint, time.time()):
+        if known != watched:
+            watched, since = known, time.monotonic()
+        match rules.judge(entry, fingerprint, time.monotonic() - since):
             case Verdict.MISMATCH:
                 raise idempotency_mismatch()
             case Verdict.REPLAY if entry.answer is not None:
@@ -110,7 +139,7 @@ async def _claim(store: Idempotency, key: str, fingerprint: str) -> _Claim | Ans
             case Verdict.TAKE_OVER:
                 revision = await store.replace(key, started, known)
                 if revision is not None:
-                    return _Claim(key, fingerprint, revision)
+                    return _Claim(store, key, fingerprint, revision)
             case _:
                 await asyncio.sleep(pause)
     raise still_in_progress()

@@ -1,0 +1,1 @@
+"""Killing real processes between every two steps of a run."""

@@ -1,0 +1,103 @@
+"""Going from point to point: the next one dies while the last one heals."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import text
+
+from tests.chaos.house import House
+from tests.chaos.journey import Journey
+from tests.chaos.points import Point
+from tests.chaos.verdict import Records, violations
+
+# Journeys that go on at the same time; and how many may still be healing behind them.
+_LANES = 3
+_HEALING = 12
+_REACHED_S = 120.0
+# Some points lie behind the end that people see.
+_AFTERWARDS_S = 30.0
+AMOUNT = "11"
+
+
+@dataclass(slots=True)
+class Campaign:
+    """Journeys with a point each. `problems` is what went wrong, in words."""
+
+    house: House
+    hit: list[Point] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    journeys: dict[str, Journey] = field(default_factory=dict)
+    _healing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_HEALING))
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    async def run(self, points: Sequence[Point]) -> None:
+        orders = await add_orders(self.house, len(points))
+        left = list(zip(points, orders, strict=True))
+
+        async def lane() -> None:
+            while left:
+                await self._strike(*left.pop(0))
+
+        await asyncio.gather(*(lane() for _ in range(_LANES)))
+        await asyncio.gather(*self._tasks)
+        await self._judge()
+
+    async def _strike(self, point: Point, order_id: str) -> None:
+        """Send a journey towards its point; returns when the point was hit, and leaves the rest to itself."""
+        await self._healing.acquire()
+        journey = Journey(order_id, AMOUNT)
+        self.journeys[point.name] = journey
+        trap = self.house.traps.arm(point, [journey.order_id, journey.request_id])
+        going = asyncio.create_task(self._healed(point, journey, journey.go(self.house, trap)))
+        self._tasks.append(going)
+        hit = asyncio.create_task(trap.hit.wait())
+        await asyncio.wait({hit, going}, timeout=_REACHED_S, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({hit}, timeout=_AFTERWARDS_S)
+        hit.cancel()
+        if trap.hit.is_set():
+            self.hit.append(point)
+        else:
+            self.house.traps.disarm(trap)
+            self.problems.append(f"{point.name}: never came to this point (run {journey.run_id})")
+
+    async def _healed(self, point: Point, journey: Journey, way: object) -> None:
+        try:
+            await way  # type: ignore[misc]
+        except Exception as error:  # noqa: BLE001 - told with the point it belongs to
+            self.problems.append(f"{point.name}: {error!r} (run {journey.run_id})")
+        finally:
+            self._healing.release()
+
+    async def _judge(self) -> None:
+        await self.house.settled()
+        records = await Records.of(self.house)
+        for name, journey in self.journeys.items():
+            self.problems += [f"{name}: {what} (run {journey.run_id})" for what in violations(journey, records, self.house)]
+
+
+async def add_orders(house: House, number: int, first: int = 0) -> list[str]:
+    """Orders of one customer of Alice's, and limits that do not stand in the way."""
+    ids = [f"A{80000 + first + n}" for n in range(number)]
+    database = house.stores.database()
+    try:
+        async with database.engine.begin() as connection:
+            await connection.execute(
+                text(
+                    "INSERT INTO business.orders (tenant, order_id, customer_id, state, currency, paid_amount, item, "
+                    "shipping_address, created_at) SELECT tenant, new_id, customer_id, state, currency, paid_amount, "
+                    "item, shipping_address, created_at FROM business.orders, unnest(CAST(:ids AS text[])) AS new_id "
+                    "WHERE tenant = 'acme' AND order_id = 'A1004'"
+                ),
+                {"ids": ids},
+            )
+            await connection.execute(text("UPDATE business.refund_limits SET per_day = 1000000"))
+    finally:
+        await database.close()
+    return ids
+
+
+def names(points: Iterable[Point]) -> list[str]:
+    return [point.name for point in points]

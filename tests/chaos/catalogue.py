@@ -1,0 +1,58 @@
+"""The points of every run of the test: between every two steps of a refund, for everything that can die there.
+
+A line is `victim | sides | place: what; what`. The journey is: propose, wait, decide, queue, claim, run, verify,
+complete, resume. `nats` and `postgres` die while the service at `place` speaks with them.
+"""
+
+from __future__ import annotations
+
+from tests.chaos.points import Point, Side
+
+_LINES = """
+gateway | before after | gateway: queued start-run; command decide
+gateway | after | gateway: key of IDEMPOTENCY
+agent | on | agent: arrival of queued start-run for agent__run-queue
+agent | before after | agent: key of RUN_CONTROL; key of LEASES; event run-started; event run-routed
+agent | before after | agent: event tool-proposed; command execute-tool; event run-waiting-for-human
+agent | before | agent: acknowledgement of queued start-run for agent__run-queue; INSERT checkpoints #1
+agent | after | agent: INSERT checkpoint_writes #4; INSERT checkpoints #5; INSERT checkpoint_writes #5
+agent | on | agent: arrival of event completed for agent__proposal-completed
+agent | before after | agent: event run-resumed; event tool-completed; event run-completed
+agent | before | agent: event message-delta; DELETE checkpoint_writes; record run-finished
+agent | before after | agent: acknowledgement of event completed for agent__proposal-completed
+tool-executor | on | tool-executor: arrival of command execute-tool
+tool-executor | before after | tool-executor: command propose; record tool-decided; answer to command execute-tool
+tool-executor | on | tool-executor: arrival of event approved for tool-executor__approved
+tool-executor | before after | tool-executor: event claimed; event executed; event verified; record effect-finished
+tool-executor | before after | provider: payment
+tool-executor | before after | tool-executor: INSERT tool_effects
+tool-executor | before | tool-executor: acknowledgement of event approved for tool-executor__approved; key of COUNTERS
+approval | on | approval: arrival of command propose; arrival of command decide
+approval | before after | approval: timer; event proposed; event waiting-for-human; answer to command propose
+approval | before after | approval: event approved; record proposal-decided; answer to command decide
+approval | on | approval: arrival of event verified for approval__effect-finished
+approval | before after | approval: event completed; record proposal-completed
+approval | before | approval: acknowledgement of event verified for approval__effect-finished; INSERT listing #2
+nats | before after | gateway: queued start-run; command decide
+nats | before after | agent: event run-started; event run-waiting-for-human; event run-completed
+nats | before after | approval: event proposed; event approved; event completed
+nats | before after | tool-executor: event claimed; event executed; event verified
+postgres | before after | agent: INSERT checkpoints #2; INSERT checkpoint_writes #4
+postgres | before after | tool-executor: INSERT refunds; INSERT tool_effects
+postgres | before after | approval: INSERT listing
+"""
+
+
+def points() -> list[Point]:
+    """All of them, victims taking turns, so that one heals while the next one dies."""
+    by_victim: dict[str, list[Point]] = {}
+    for line in _LINES.strip().splitlines():
+        victim, sides, rest = (part.strip() for part in line.split("|"))
+        place, whats = (part.strip() for part in rest.split(":", 1))
+        for what in whats.split(";"):
+            kind, _, nth = what.strip().partition(" #")
+            made = [Point(victim, Side(side), place, kind, int(nth or 1)) for side in sides.split()]
+            by_victim.setdefault(victim, []).extend(made)
+    queues = list(by_victim.values())
+    turns = max(len(queue) for queue in queues)
+    return [queue[turn] for turn in range(turns) for queue in queues if turn < len(queue)]

@@ -1,0 +1,169 @@
+"""The whole house: stores, services, and proxies between them; whatever is killed is started again at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from placet.cli import material, people
+from placet.cli.supervisor import environment
+from placet.client import PlacetClient
+from placet.testkit.ports import free_port
+from placet.testkit.processes import alive, until
+from tests.chaos.bus_proxy import BusProxy
+from tests.chaos.database_proxy import DatabaseProxy
+from tests.chaos.points import Traps, Witness
+from tests.chaos.provider import Provider
+from tests.chaos.spawners import Spawner
+from tests.chaos.stores import PACK_SETTINGS, Stores, short_state
+
+_MODULES = {
+    "gateway": "services.gateway.app",
+    "agent": "services.agent.app",
+    "tool-executor": "tests.chaos.paying_executor",
+    "approval": "services.approval.app",
+    "memory": "services.memory.app",
+}
+_DATABASE_ROLES = {"agent": "agent", "tool-executor": "executor", "approval": "approval"}
+
+
+class House:
+    """Five services, nats-server, PostgreSQL, a policy engine and a payment provider."""
+
+    def __init__(self, directory: Path, witness: Witness | None = None) -> None:
+        self.stores = Stores(short_state(directory))
+        self.traps = Traps(self.kill, witness)
+        self.provider = Provider(self.traps)
+        self.kills: Counter[str] = Counter()
+        self.own_ends: Counter[str] = Counter()
+        self._pids: dict[str, int] = {}
+        self._environments: dict[str, dict[str, str]] = {}
+        self._spawners: dict[str, Spawner] = {}
+        self._proxies: list[BusProxy | DatabaseProxy] = []
+        self._reviving: dict[str, asyncio.Task[None]] = {}
+        self._watching: asyncio.Task[None] | None = None
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        loading = asyncio.gather(*(self._load(service) for service in _MODULES))
+        await self.stores.start()
+        await loading
+        provider = await self.provider.start()
+        ports = {name: free_port() for name in ("gateway", *_MODULES)}
+        addresses = environment.Addresses("", "", ports["gateway"], ports, dict.fromkeys(_DATABASE_ROLES.values(), ""))
+        for service in _MODULES:
+            self._environments[service] = await self._environment(service, addresses, provider)
+        self.url = f"http://127.0.0.1:{ports['gateway']}"
+        self._tokens = material.tokens(self.stores.state.keys, people.DEMO)
+        for service in _MODULES:
+            await self._spawn(service)
+        self._watching = asyncio.create_task(self._watch())
+
+    async def stop(self) -> None:
+        if self._watching:
+            self._watching.cancel()
+        for task in self._reviving.values():
+            task.cancel()
+        await asyncio.gather(*self._reviving.values(), return_exceptions=True)
+        for spawner in self._spawners.values():
+            await spawner.close()
+        for proxy in self._proxies:
+            await proxy.stop()
+        await self.provider.stop()
+        await self.stores.stop()
+
+    def client(self, person: str) -> PlacetClient:
+        return PlacetClient(self.url, self._tokens[person])
+
+    # -- death -----------------------------------------------------------------------------------------------------
+
+    def kill(self, victim: str) -> None:
+        """SIGKILL, now; it is started again as soon as it is gone."""
+        self.kills[victim] += 1
+        if victim == "nats":
+            self.stores.kill_nats()
+        elif victim == "postgres":
+            self.stores.kill_postgres()
+        else:
+            with suppress(ProcessLookupError):
+                os.kill(self._pids[victim], signal.SIGKILL)
+        self._revive(victim)
+
+    def _revive(self, victim: str) -> None:
+        before = self._reviving.get(victim)
+        self._reviving[victim] = asyncio.create_task(self._revived(victim, before))
+
+    async def _revived(self, victim: str, before: asyncio.Task[None] | None) -> None:
+        if before:
+            await asyncio.gather(before, return_exceptions=True)
+        if victim == "nats":
+            await self.stores.revive_nats()
+        elif victim == "postgres":
+            await self.stores.revive_postgres()
+        else:
+            await until(lambda: not alive(self._pids[victim]), timeout_s=30)
+            await self._spawn(victim)
+
+    async def _watch(self) -> None:
+        """A service that ends by itself (a store was away while it started) is started again, as a supervisor does."""
+        while True:
+            await asyncio.sleep(0.2)
+            for service, pid in self._pids.items():
+                task = self._reviving.get(service)
+                if not alive(pid) and (task is None or task.done()):
+                    self.own_ends[service] += 1
+                    self._revive(service)
+
+    async def settled(self) -> None:
+        """Wait until everything that was killed has been started again."""
+        while pending := [task for task in self._reviving.values() if not task.done()]:
+            await asyncio.gather(*pending)
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    async def _load(self, service: str) -> None:
+        log = self.stores.state.log(service)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        self._spawners[service] = await Spawner.load(_MODULES[service], environment.bare(), log)
+
+    async def _spawn(self, service: str) -> None:
+        self._pids[service] = await self._spawners[service].start(self._environments[service])
+
+    async def _environment(self, service: str, addresses: environment.Addresses, provider: str) -> dict[str, str]:
+        state = self.stores.state
+        state.scratch(service).mkdir(parents=True, exist_ok=True)
+        own = environment.of_service(service, state, addresses, engine="embedded", policies=self.stores.policies)
+        bus = BusProxy(service, self.stores.nats.port, self.traps)
+        self._proxies.append(bus)
+        own |= {"PLACET_NATS_URL": await bus.start(), **self.stores.policy_environment}
+        role = _DATABASE_ROLES.get(service)
+        if role:
+            database = DatabaseProxy(service, self.stores.postgres.port, self.traps)
+            self._proxies.append(database)
+            word = self.stores.material.database[role]
+            own["PLACET_DATABASE_URL"] = f"postgresql://placet_{role}:{word}@127.0.0.1:{await database.start()}/placet"
+        if service == "tool-executor":
+            own["PLACET_PACK_SETTINGS"] = json.dumps({**PACK_SETTINGS, "provider": provider})
+        return own
+
+
+@asynccontextmanager
+async def open_house(witness: Witness | None = None) -> AsyncIterator[House]:
+    """A running house in a directory that is removed at the end."""
+    directory = Path(tempfile.mkdtemp(prefix="placet-chaos-"))
+    house = House(directory, witness)
+    try:
+        await house.start()
+        yield house
+    finally:
+        await house.stop()
+        shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,112 @@
+"""The stores of the house: nats-server, PostgreSQL and the policy engine, provisioned, killed and started again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from placet.cli import material
+from placet.cli.provisioning.run import provision
+from placet.cli.provisioning.settings import Settings as ProvisionSettings
+from placet.cli.state_dir import StateDir
+from placet.messaging.connection import Bus, BusSettings
+from placet.messaging.credentials import seed_path
+from placet.messaging.server import EmbeddedNats
+from placet.policy.bundle import build_bundle
+from placet.policy.opa_binary import find_opa
+from placet.policy.opa_server import OpaServer
+from placet.storage import Database, EmbeddedPostgres
+from placet.testkit.ports import free_port
+from tests.chaos.spawners import ROOT
+
+# Documents are not part of these runs; without vectors they are loaded in a moment.
+PACK_SETTINGS = {"embedder": "none"}
+
+
+class Stores:
+    """Everything that keeps state. `revive_nats` and `revive_postgres` start again what was killed."""
+
+    def __init__(self, state: StateDir) -> None:
+        self.state = state
+        self.material = material.ensure(state.keys, state.bus_users, state.database_passwords)
+        self.nats = EmbeddedNats(state.bus, free_port(), self.material.bus_keys)
+        self.postgres = EmbeddedPostgres(state.postgres)
+        self.policies = ROOT / "policies"
+        self.policy_environment = {"PLACET_POLICY_ENGINE": "embedded"}
+        self._opa: OpaServer | None = None
+        self._server: subprocess.Popen[bytes] | None = None
+
+    async def start(self) -> None:
+        self.nats.prepare()
+        state = self.state
+        for directory in (state.log("x").parent, state.postgres):
+            directory.mkdir(parents=True, exist_ok=True)
+        await asyncio.gather(self.revive_nats(), self.postgres.start(), self._start_policy())
+        await provision(self._provision_settings(), lambda _: None)
+
+    async def stop(self) -> None:
+        if self._opa:
+            await self._opa.stop()
+        await self.postgres.stop()
+        if self._server:
+            self._server.kill()
+            self._server.wait()
+
+    def kill_nats(self) -> None:
+        if self._server and self._server.poll() is None:
+            self._server.kill()
+
+    def kill_postgres(self) -> None:
+        if self.postgres.pid:
+            os.kill(self.postgres.pid, signal.SIGKILL)
+
+    async def revive_nats(self) -> None:
+        if self._server:
+            await asyncio.to_thread(self._server.wait)
+        with self.state.log("nats").open("ab") as log:
+            self._server = subprocess.Popen(
+                self.nats.command(), env=self.nats.environment(), stdout=log, stderr=log, start_new_session=True
+            )
+        await self.nats.wait_ready(60)
+
+    async def revive_postgres(self) -> None:
+        await self.postgres.kill()
+        await self.postgres.start(60)
+
+    async def bus(self, user: str) -> Bus:
+        """A connection of the test's own, past every proxy."""
+        seed = seed_path(self.state.bus_users, user).read_text(encoding="utf-8")
+        return await Bus.connect(BusSettings(self.nats.url, user, seed))
+
+    def database(self) -> Database:
+        """As the owner, past every proxy."""
+        return Database.open(self.postgres.url("placet_owner", self.material.database["owner"]))
+
+    async def _start_policy(self) -> None:
+        binary = find_opa(ROOT / ".placet")
+        if binary is None:
+            return
+        bundle = self.state.policy_bundle
+        await asyncio.to_thread(build_bundle, self.policies, bundle)
+        self._opa = await OpaServer.start(binary, bundle, log_file=self.state.log("opa"))
+        self.policy_environment = {"PLACET_POLICY_ENGINE": "opa", "PLACET_OPA_URL": self._opa.url}
+
+    def _provision_settings(self) -> ProvisionSettings:
+        passwords = {f"database_{role}_password": word for role, word in self.material.database.items()}
+        return ProvisionSettings(
+            nats_url=self.nats.url,
+            nats_seed_file=self.state.bus_users / "provision.seed",
+            database_admin_url=self.postgres.admin_url,
+            seed_demo=True,
+            pack_settings=PACK_SETTINGS,
+            **passwords,
+        )
+
+
+def short_state(directory: Path) -> StateDir:
+    """A state directory that the database's own user may pass through."""
+    directory.chmod(0o755)
+    return StateDir.at(directory)
