@@ -85,6 +85,10 @@ up: setup ## Serve everything until stopped
 spec: setup ## Rows of the specification and the tests that prove them
 	@$(BIN)/python -m placet.testkit.spec_report
 
+.PHONY: chaos
+chaos: setup ## Kill real processes at 200 random points of a refund: `make chaos SEED=7` draws the same points again
+	@$(BIN)/python -m tests.chaos --points $(or $(POINTS),200) $(if $(SEED),--seed $(SEED))
+
 .PHONY: bench
 bench: setup ## Costs as ratios measured in one run
 	@$(BIN)/python -m tests.benchmarks

@@ -43,6 +43,7 @@ from services.approval.handlers.ending import Ending
 from services.approval.handlers.proposing import Proposing
 from services.approval.handlers.queries import Queries
 from services.approval.handlers.reactions import Reactions
+from services.approval.handlers.records import DecisionRecords
 from services.approval.handlers.regrading import Regrading
 from services.approval.handlers.sealing import Sealing
 from services.approval.ports import Clock
@@ -114,7 +115,7 @@ async def build(settings: Settings, *, clock: Clock = now) -> Approval:
     decisions = Decisions(log, judge, assessor, grants, audit, ending, time)
     queries = Queries(log, ledger, listing, judge, grants, StreamAuditPages(EventReader(bus, "AUDIT")), ending, time)
     regrading = Regrading(log, listing, judge, assessor, ending, time)
-    reactions = Reactions(log, listing, ending, regrading, time)
+    reactions = Reactions(log, listing, ending, regrading, DecisionRecords(audit), time)
 
     rpc = RpcServer(bus, OWNER, _routes(proposing, decisions, queries), concurrency=settings.approval_concurrency)
     queues = _queues(bus, audit, reactions, own, effects)

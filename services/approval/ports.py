@@ -93,8 +93,8 @@ class OpenProposals(Protocol):
         """One of the `limit` places of a group; None when all are taken."""
         ...
 
-    async def release(self, holds: tuple[Hold, ...]) -> None:
-        """Give back what is still held under the same revision."""
+    async def release(self, holds: tuple[Hold, ...], ttl_s: int) -> None:
+        """Give back what is still held under the same revision. `ttl_s` is for how long it had been taken."""
         ...
 
 

@@ -28,6 +28,7 @@ class Campaign:
 
     house: House
     hit: list[Point] = field(default_factory=list)
+    missed: list[Point] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     journeys: dict[str, Journey] = field(default_factory=dict)
     _healing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_HEALING))
@@ -49,7 +50,7 @@ class Campaign:
         """Send a journey towards its point; returns when the point was hit, and leaves the rest to itself."""
         await self._healing.acquire()
         journey = Journey(order_id, AMOUNT)
-        self.journeys[point.name] = journey
+        self.journeys[f"{len(self.journeys) + 1}. {point.name}"] = journey
         trap = self.house.traps.arm(point, [journey.order_id, journey.request_id])
         going = asyncio.create_task(self._healed(point, journey, journey.go(self.house, trap)))
         self._tasks.append(going)
@@ -61,7 +62,7 @@ class Campaign:
             self.hit.append(point)
         else:
             self.house.traps.disarm(trap)
-            self.problems.append(f"{point.name}: never came to this point (run {journey.run_id})")
+            self.missed.append(point)
 
     async def _healed(self, point: Point, journey: Journey, way: object) -> None:
         try:
@@ -75,7 +76,8 @@ class Campaign:
         await self.house.settled()
         records = await Records.of(self.house)
         for name, journey in self.journeys.items():
-            self.problems += [f"{name}: {what} (run {journey.run_id})" for what in violations(journey, records, self.house)]
+            wrong = violations(journey, records, self.house)
+            self.problems += [f"{name}: {what} (run {journey.run_id})" for what in wrong]
 
 
 async def add_orders(house: House, number: int, first: int = 0) -> list[str]:
@@ -99,5 +101,5 @@ async def add_orders(house: House, number: int, first: int = 0) -> list[str]:
     return ids
 
 
-def names(points: Iterable[Point]) -> list[str]:
-    return [point.name for point in points]
+def names(points: Iterable[Point]) -> set[str]:
+    return {point.name for point in points}

@@ -12,34 +12,37 @@ _LINES = """
 gateway | before after | gateway: queued start-run; command decide
 gateway | after | gateway: key of IDEMPOTENCY
 agent | on | agent: arrival of queued start-run for agent__run-queue
-agent | before after | agent: key of RUN_CONTROL; key of LEASES; event run-started; event run-routed
-agent | before after | agent: event tool-proposed; command execute-tool; event run-waiting-for-human
-agent | before | agent: acknowledgement of queued start-run for agent__run-queue; INSERT checkpoints #1
+agent | after | agent: key of RUN_CONTROL; key of LEASES; event run-started; event run-routed
+agent | before after | agent: command execute-tool; event run-waiting-for-human; event run-resumed
+agent | before | agent: event tool-proposed; acknowledgement of queued start-run for agent__run-queue
 agent | after | agent: INSERT checkpoint_writes #4; INSERT checkpoints #5; INSERT checkpoint_writes #5
 agent | on | agent: arrival of event completed for agent__proposal-completed
-agent | before after | agent: event run-resumed; event tool-completed; event run-completed
-agent | before | agent: event message-delta; DELETE checkpoint_writes; record run-finished
-agent | before after | agent: acknowledgement of event completed for agent__proposal-completed
+agent | before | agent: event tool-completed; record run-finished; event run-completed; DELETE checkpoint_writes
+agent | before | agent: acknowledgement of event completed for agent__proposal-completed
 tool-executor | on | tool-executor: arrival of command execute-tool
-tool-executor | before after | tool-executor: command propose; record tool-decided; answer to command execute-tool
+tool-executor | before after | tool-executor: command propose
+tool-executor | after | tool-executor: key of COUNTERS; record tool-decided
+tool-executor | before | tool-executor: answer to command execute-tool
 tool-executor | on | tool-executor: arrival of event approved for tool-executor__approved
-tool-executor | before after | tool-executor: event claimed; event executed; event verified; record effect-finished
+tool-executor | before after | tool-executor: event claimed; event executed; event verified
 tool-executor | before after | provider: payment
 tool-executor | before after | tool-executor: INSERT tool_effects
-tool-executor | before | tool-executor: acknowledgement of event approved for tool-executor__approved; key of COUNTERS
+tool-executor | after | tool-executor: record effect-finished
+tool-executor | before | tool-executor: acknowledgement of event approved for tool-executor__approved
 approval | on | approval: arrival of command propose; arrival of command decide
-approval | before after | approval: timer; event proposed; event waiting-for-human; answer to command propose
-approval | before after | approval: event approved; record proposal-decided; answer to command decide
+approval | before after | approval: event proposed; event waiting-for-human; event approved; event completed
+approval | after | approval: timer
+approval | before | approval: answer to command propose; answer to command decide
+approval | before | approval: record proposal-decided; record proposal-completed
 approval | on | approval: arrival of event verified for approval__effect-finished
-approval | before after | approval: event completed; record proposal-completed
 approval | before | approval: acknowledgement of event verified for approval__effect-finished; INSERT listing #2
 nats | before after | gateway: queued start-run; command decide
-nats | before after | agent: event run-started; event run-waiting-for-human; event run-completed
+nats | before after | agent: event run-waiting-for-human; event run-completed
 nats | before after | approval: event proposed; event approved; event completed
 nats | before after | tool-executor: event claimed; event executed; event verified
 postgres | before after | agent: INSERT checkpoints #2; INSERT checkpoint_writes #4
 postgres | before after | tool-executor: INSERT refunds; INSERT tool_effects
-postgres | before after | approval: INSERT listing
+postgres | before | approval: INSERT listing
 """
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import shutil
+import signal
 import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ from placet.testkit.ports import free_port
 from placet.testkit.processes import alive, until
 from tests.chaos.bus_proxy import BusProxy
 from tests.chaos.database_proxy import DatabaseProxy
-from tests.chaos.points import Traps, Witness
+from tests.chaos.points import Traps
 from tests.chaos.provider import Provider
 from tests.chaos.spawners import Spawner
 from tests.chaos.stores import PACK_SETTINGS, Stores, short_state
@@ -38,9 +38,9 @@ _DATABASE_ROLES = {"agent": "agent", "tool-executor": "executor", "approval": "a
 class House:
     """Five services, nats-server, PostgreSQL, a policy engine and a payment provider."""
 
-    def __init__(self, directory: Path, witness: Witness | None = None) -> None:
+    def __init__(self, directory: Path) -> None:
         self.stores = Stores(short_state(directory))
-        self.traps = Traps(self.kill, witness)
+        self.traps = Traps(self.kill)
         self.provider = Provider(self.traps)
         self.kills: Counter[str] = Counter()
         self.own_ends: Counter[str] = Counter()
@@ -83,6 +83,11 @@ class House:
 
     def client(self, person: str) -> PlacetClient:
         return PlacetClient(self.url, self._tokens[person])
+
+    def logs(self) -> str:
+        """What the services have said, one after the other."""
+        files = sorted((self.stores.state.root / "logs").glob("*.log"))
+        return "\n".join(f"==> {file.name} <==\n{file.read_text(errors='replace')}" for file in files)
 
     # -- death -----------------------------------------------------------------------------------------------------
 
@@ -157,10 +162,10 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(witness: Witness | None = None) -> AsyncIterator[House]:
+async def open_house() -> AsyncIterator[House]:
     """A running house in a directory that is removed at the end."""
     directory = Path(tempfile.mkdtemp(prefix="placet-chaos-"))
-    house = House(directory, witness)
+    house = House(directory)
     try:
         await house.start()
         yield house

@@ -15,7 +15,7 @@ from placet.client.proposals import acknowledge
 from tests.chaos.house import House
 from tests.chaos.points import Trap
 
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
 _PAUSE_S = 0.1
 
 R = TypeVar("R")
@@ -36,8 +36,8 @@ class Journey:
 
     async def go(self, house: House, trap: Trap | None = None) -> None:
         """Raises `TimeoutError` when a step is not answered in time."""
-        async with house.client("alice") as alice, house.client("dave") as dave:
-            alice, dave = alice.with_request_id(self.request_id), dave.with_request_id(self.request_id)
+        async with house.client("alice") as one, house.client("dave") as other:
+            alice, dave = one.with_request_id(self.request_id), other.with_request_id(self.request_id)
             await self._ask(alice, trap)
             waiting = await self._reach(alice, "run.waiting_for_human")
             if waiting.type != "run.completed":

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-
 _PROPOSAL = re.compile(rb"prop-[0-9a-f]{20,}")
 
 
@@ -59,7 +58,8 @@ class Trap:
         if (self.point.place, self.point.what) != (place, what):
             return False
         self._seen += 1
-        return self._seen == self.point.nth
+        # More than that: the first time, nobody lived to answer.
+        return self._seen >= self.point.nth
 
 
 Kill = Callable[[str], None]
@@ -69,10 +69,10 @@ Witness = Callable[[Side, str, str, bytes], None]
 class Traps:
     """All armed traps. Proxies ask it about every message; `kill` is called at the very moment."""
 
-    def __init__(self, kill: Kill, witness: Witness | None = None) -> None:
+    def __init__(self, kill: Kill) -> None:
         self._armed: list[Trap] = []
         self._kill = kill
-        self._witness = witness
+        self.witness: Witness | None = None
 
     def arm(self, point: Point, tokens: Iterable[str]) -> Trap:
         trap = Trap(point, {token.encode() for token in tokens})
@@ -85,8 +85,8 @@ class Traps:
 
     def sprung(self, side: Side, place: str, what: str, raw: bytes) -> Trap | None:
         """The trap that this message springs. The caller does what the side asks for, then calls `fire`."""
-        if self._witness:
-            self._witness(side, place, what, raw)
+        if self.witness:
+            self.witness(side, place, what, raw)
         for trap in self._armed:
             wanted = trap.point.side
             if (wanted is Side.ON) is (side is Side.ON) and trap.concerns(raw) and trap.passes(place, what):
@@ -94,6 +94,8 @@ class Traps:
         return None
 
     def fire(self, trap: Trap) -> None:
+        if trap.hit.is_set():
+            return
         self.disarm(trap)
         self._kill(trap.point.victim)
         trap.hit.set()

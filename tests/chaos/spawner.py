@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import traceback
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -54,9 +55,7 @@ def _become(module: Any, order: dict[str, Any]) -> NoReturn:
         code = 0
     except SystemExit as end:
         code = int(end.code or 0)
-    except BaseException:
-        import traceback
-
+    except Exception:  # noqa: BLE001 - it is the end of this process, whatever it is
         traceback.print_exc()
     finally:
         sys.stderr.flush()

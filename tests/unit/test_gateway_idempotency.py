@@ -32,7 +32,8 @@ def test_judge_answered_entry_is_replayed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unchanged_s", "verdict"), [(0.0, Verdict.WAIT), (ABANDONED_AFTER_S, Verdict.WAIT), (ABANDONED_AFTER_S + 1, "take_over")]
+    ("unchanged_s", "verdict"),
+    [(0.0, Verdict.WAIT), (ABANDONED_AFTER_S, Verdict.WAIT), (ABANDONED_AFTER_S + 1, "take_over")],
 )
 def test_judge_marker_without_answer_blocks_only_while_it_is_renewed(unchanged_s: float, verdict: Verdict) -> None:
     assert judge(Entry("a", 1000.0), "a", unchanged_s) is Verdict(verdict)

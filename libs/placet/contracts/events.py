@@ -80,12 +80,14 @@ class Rejected(Event):
     proposal_id: str
     by: str
     message: str | None = None
+    roles: tuple[str, ...] = ()
 
 
 class Responded(Event):
     proposal_id: str
     by: str
     message: str
+    roles: tuple[str, ...] = ()
 
 
 class Cancelled(Event):

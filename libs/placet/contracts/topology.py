@@ -133,6 +133,8 @@ DURABLES: tuple[Durable, ...] = (
             f"placet.*.approval.evt.{name}.v1.*"
             for name in (
                 "proposed",
+                "approved",
+                "edited",
                 "rejected",
                 "responded",
                 "cancelled",

@@ -107,7 +107,9 @@ class KeyValue:
         """Raises `KeyConflictError` when the key has moved past `revision`.
 
         The mark of the deletion goes as well: after `ttl_s` (an hour, unless said) in a bucket whose keys expire one
-        by one, else with the age of the bucket.
+        by one, else with the age of the bucket. It must not go before the value itself would have expired: a server
+        that is killed after the mark has gone no longer knows of the deletion, and the value is there again.
+        """
         """
         headers = {_OPERATION: "DEL"}
         if revision is not None:

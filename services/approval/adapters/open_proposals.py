@@ -12,8 +12,6 @@ from placet.messaging.kv import KeyConflictError, KeyValue
 from services.approval.ports import Claim, StaleError
 
 _ATTEMPTS = 5
-# How long the mark of a deletion stays: without an end, the bucket would keep one for every action ever proposed.
-_MARK_S = 2
 
 
 class KvOpenProposals:
@@ -48,9 +46,9 @@ class KvOpenProposals:
                 return Hold(key=key, revision=claim.revision)
         return None
 
-    async def release(self, holds: tuple[Hold, ...]) -> None:
+    async def release(self, holds: tuple[Hold, ...], ttl_s: int) -> None:
         for hold in holds:
             try:
-                await self._bucket.delete(hold.key, hold.revision, ttl_s=_MARK_S)
+                await self._bucket.delete(hold.key, hold.revision, ttl_s=ttl_s)
             except KeyConflictError:
                 continue  # somebody else's by now, or gone

@@ -120,7 +120,8 @@ def _reject(state: Proposal, command: Reject, moment: Moment) -> list[Named] | R
     refusal = may_decide(state, command.decider, moment)
     if refusal:
         return refusal
-    event = ev.Rejected(proposal_id=state.id, by=command.decider.id, message=command.message)
+    who = command.decider
+    event = ev.Rejected(proposal_id=state.id, by=who.id, message=command.message, roles=who.roles)
     return [("rejected", event)]
 
 
@@ -130,7 +131,9 @@ def _respond(state: Proposal, command: Respond, moment: Moment) -> list[Named] |
         return refusal
     if not command.message or not command.message.strip():
         return _NO_MESSAGE
-    return [("responded", ev.Responded(proposal_id=state.id, by=command.decider.id, message=command.message))]
+    who = command.decider
+    event = ev.Responded(proposal_id=state.id, by=who.id, message=command.message, roles=who.roles)
+    return [("responded", event)]
 
 
 def unseen_by(state: Proposal, person: str) -> bool:

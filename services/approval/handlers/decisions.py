@@ -40,9 +40,8 @@ class Decisions:
         try:
             state = await self._race(grant, command.proposal_id, lambda state: self._command(command, person, state))
         except PlacetError as error:
-            await self._audit(grant, person, command, outcome="refused", code=error.code.value)
+            await self._record_refusal(grant, person, command, error.code)
             raise
-        await self._audit(grant, person, command, outcome=command.decision.value, state=state)
         return _result(state)
 
     async def on_withdraw(self, call: Call, command: WithdrawProposal) -> DecisionResult:
@@ -113,28 +112,17 @@ class Decisions:
         fresh = Decider(decider.id, decider.roles, eligibility)
         return Edit(fresh, command.digest, command.acknowledgements, packet, key)
 
-    async def _audit(
-        self,
-        grant: Grant,
-        person: Person,
-        command: DecideProposal,
-        *,
-        outcome: str,
-        code: str | None = None,
-        state: Proposal | None = None,
-    ) -> None:
-        """Recorded with the run it belongs to, so that a run's trail shows who agreed to what digest."""
+    async def _record_refusal(self, grant: Grant, person: Person, command: DecideProposal, code: ErrorCode) -> None:
+        """A decision that was made is recorded by the reaction to its event."""
         await self.audit.record(
             grant.tenant,
             "proposal-decided",
             action=command.decision.value,
-            outcome=outcome,
+            outcome="refused",
             actor=person.id,
             roles=person.roles,
             proposal_id=command.proposal_id,
-            code=code,
-            run_id=state.origin.run_id if state else None,
-            note=state.packet.digest if state else None,
+            code=code.value,
         )
 
 

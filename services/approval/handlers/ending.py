@@ -6,7 +6,9 @@ process dies between two appends, the reaction to the first of them does the sec
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from placet.audit.trail import AuditTrail
 from placet.contracts import events as ev
@@ -14,6 +16,13 @@ from placet.observability import metrics
 from services.approval.domain.decide import Named, completed
 from services.approval.domain.state import Proposal, Recorded, advance
 from services.approval.ports import OpenProposals, ProposalLog, StaleError
+
+_KEY_OUTLIVES_S = 60
+
+
+def key_lifetime_s(open_for: timedelta) -> int:
+    """How long the keys of a proposal that is open for so long are held at most."""
+    return math.ceil(open_for.total_seconds()) + _KEY_OUTLIVES_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,5 +108,5 @@ class Ending:
             idempotency_key=state.idempotency_key,
             request_id=state.origin.request_id,
         )
-        await self.desk.release(state.holds)
+        await self.desk.release(state.holds, key_lifetime_s(state.expires_at - state.created_at))
         metrics.PROPOSALS.labels(reason.value).inc()

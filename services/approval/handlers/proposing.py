@@ -18,7 +18,7 @@ from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.proposals import Caller, Hold
 from placet.messaging.rpc import Call
 from services.approval.domain.state import Proposal, Recorded, advance
-from services.approval.handlers.ending import Ending
+from services.approval.handlers.ending import Ending, key_lifetime_s
 from services.approval.ports import Claim, Clock, ExpiryTimers, Found, OpenProposals, ProposalLog, StaleError
 
 _RACES = 40
@@ -26,7 +26,6 @@ _PAUSE_S = 0.05
 # A holder whose proposal is not there yet is given this many looks before it counts as dead.
 _PATIENCE = 30
 _MOST_CALLERS = 100
-_KEY_OUTLIVES_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +115,7 @@ class Proposing:
         if limit is not None:
             slot = await self.desk.take_slot(_group_of(command), limit, command.proposal_id, _lifetime(command))
             if slot is None:
-                await self.desk.release(holds)
+                await self.desk.release(holds, _lifetime(command))
                 raise PlacetError(
                     ErrorCode.LIMIT_REACHED, "Too many proposals of this kind are waiting already.", limit=limit
                 )
@@ -135,7 +134,7 @@ class Proposing:
             await self.log.append(tenant, command.proposal_id, "proposed", event, found.last_seq)
         except StaleError:
             if (await self.log.find(tenant, command.proposal_id)).state is None:
-                await self.desk.release(holds)
+                await self.desk.release(holds, _lifetime(command))
             raise
         state = await self.log.recall(tenant, command.proposal_id)
         if state is None:
@@ -144,7 +143,7 @@ class Proposing:
 
 
 def _lifetime(command: ProposeAction) -> int:
-    return command.packet.obligations.ttl_s + _KEY_OUTLIVES_S
+    return key_lifetime_s(timedelta(seconds=command.packet.obligations.ttl_s))
 
 
 def _key_of(command: ProposeAction) -> str:

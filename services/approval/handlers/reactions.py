@@ -14,6 +14,7 @@ from services.approval.domain.commands import Command, Expire, Moment
 from services.approval.domain.outcomes import conclusion
 from services.approval.errors import Refusal
 from services.approval.handlers.ending import Ending
+from services.approval.handlers.records import DecisionRecords
 from services.approval.handlers.regrading import Regrading
 from services.approval.ports import Clock, ProposalIndex, ProposalLog, StaleError
 
@@ -29,6 +30,7 @@ class Reactions:
     index: ProposalIndex
     ending: Ending
     regrading: Regrading
+    records: DecisionRecords
     clock: Clock
 
     async def on_effect_finished(self, job: Job) -> None:
@@ -40,7 +42,7 @@ class Reactions:
             await self._apply(job.event.tenant, proposal_id, outcome)
 
     async def on_decided(self, job: Job) -> None:
-        """What follows a stored event, whoever stored it and died: surface it, write its last event, close it."""
+        """What follows a stored event, whoever stored it and died: surface, record, write the last event, close."""
         event = job.event
         state = await self.log.recall(event.tenant, event.entity)
         if state and state.last_seq < event.seq:
@@ -53,6 +55,7 @@ class Reactions:
         if event.name == "regraded":
             await self.ending.report_look(state, Regraded.model_validate(event.envelope.data))
         state = await self.ending.finish(await self.ending.surface(state))
+        await self.records.of(event, state)
         if event.name == "proposed":
             await self.regrading.on_proposed(state)
 
