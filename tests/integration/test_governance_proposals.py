@@ -19,6 +19,7 @@ from placet.messaging.append import Appender, NewEvent
 from placet.messaging.directory import KvDirectory
 from placet.messaging.kv import KeyValue
 from placet.observability.context import new_id
+from placet.testkit.waiting import until
 from services.tool_executor.domain.ledger import Entry
 from services.tool_executor.handlers.commit import Commits
 from tests.integration.governance_rig import GovernanceRig, answers_to
@@ -101,12 +102,17 @@ async def test_approved_refund_is_executed_once_read_back_and_completed(governan
     assert all(item.verified for item in history)
     effects = await governance.effects_reader().entity("acme", "tool-executor", view.idempotency_key)
     assert [event.name for event in effects] == ["claimed", "executed", "verified"]
+
+    async def recorded() -> bool:
+        return len((await governance.audit(run_id=run_id)).items) >= 4
+
+    await until(recorded, what="the records of a decision and of an end, which follow their events")
     trail = (await governance.audit(run_id=run_id)).items
-    assert [entry.type for entry in trail] == [
-        "tool-decided",
-        "proposal-decided",
+    assert sorted(entry.type for entry in trail) == [
         "effect-finished",
         "proposal-completed",
+        "proposal-decided",
+        "tool-decided",
     ]
     assert {entry.record.request_id for entry in trail if entry.type != "proposal-decided"} == {request_id}
     again = await refused(governance.approve("erin", proposal_id))
