@@ -40,11 +40,13 @@ class Journey:
             alice, dave = one.with_request_id(self.request_id), other.with_request_id(self.request_id)
             await self._ask(alice, trap)
             waiting = await self._reach(alice, "run.waiting_for_human")
-            if waiting.type != "run.completed":
-                self.proposal_id = str(waiting.data["proposal_id"])
-                if trap:
-                    trap.tokens.add(self.proposal_id.encode())
-                await self._approve(dave)
+            if waiting.type == "run.completed":  # sooner than it should: the verdict says so
+                self.end = waiting
+                return
+            self.proposal_id = str(waiting.data["proposal_id"])
+            if trap:
+                trap.tokens.add(self.proposal_id.encode())
+            await self._approve(dave)
             self.end = await self._reach(alice, "run.completed")
 
     async def _ask(self, alice: PlacetClient, trap: Trap | None) -> None:

@@ -12,6 +12,7 @@ from placet.cli import material
 from placet.cli.provisioning.run import provision
 from placet.cli.provisioning.settings import Settings as ProvisionSettings
 from placet.cli.state_dir import StateDir
+from placet.cli.supervisor.tied import tied
 from placet.messaging.connection import Bus, BusSettings
 from placet.messaging.credentials import seed_path
 from placet.messaging.server import EmbeddedNats
@@ -66,9 +67,10 @@ class Stores:
     async def revive_nats(self) -> None:
         if self._server:
             await asyncio.to_thread(self._server.wait)
+        command = tied(self.nats.command(), signal.SIGKILL)
         with self.state.log("nats").open("ab") as log:
             self._server = subprocess.Popen(
-                self.nats.command(), env=self.nats.environment(), stdout=log, stderr=log, start_new_session=True
+                command, env=self.nats.environment(), stdout=log, stderr=log, start_new_session=True
             )
         await self.nats.wait_ready(60)
 

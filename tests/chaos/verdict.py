@@ -111,7 +111,7 @@ def _of_run(journey: Journey, events: list[Stored]) -> Iterable[str]:
     if names[-1:] != ["run-completed"]:
         yield f"it does not end: {names}"
     elif (reason := events[-1].envelope.data["data"]["finish_reason"]) != "success":
-        yield f"it ends as {reason}"
+        yield f"it ends as {reason}: {events[-1].envelope.data['data']['answer']}"
     if journey.end is None or [event.seq for event in journey.events] != list(range(1, len(events) + 1)):
         yield "its owner was shown something else than what is stored"
 
