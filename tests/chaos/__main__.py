@@ -71,7 +71,8 @@ async def campaign(number: int, seed: int, only: str | None) -> int:
     for problem in ran.problems:
         print(f"chaos: WRONG {problem}")
     print(
-        f"chaos: {len(ran.hit)} points hit, {len(ran.missed)} not reached, kills {kills}, "
+        f"chaos: {len(ran.hit)} points hit, {len(ran.missed)} not reached, "
+        f"{len(ran.given_up)} told to try again later, kills {kills}, "
         f"{time.monotonic() - began:.0f} s"
     )
     if ran.problems:

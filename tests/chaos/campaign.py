@@ -11,7 +11,7 @@ from sqlalchemy import text
 from tests.chaos.house import House
 from tests.chaos.journey import Journey
 from tests.chaos.points import Point
-from tests.chaos.verdict import Records, violations
+from tests.chaos.verdict import Records, gave_up, violations
 
 # Journeys that go on at the same time; and how many may still be healing behind them.
 _LANES = 3
@@ -24,11 +24,13 @@ AMOUNT = "11"
 
 @dataclass(slots=True)
 class Campaign:
-    """Journeys with a point each. `problems` is what went wrong, in words."""
+    """Journeys with a point each. `problems` is what went wrong, in words; `given_up` are those whose owner was told to
+    try again later, because what the run needed was away for longer than it tries."""
 
     house: House
     hit: list[Point] = field(default_factory=list)
     missed: list[Point] = field(default_factory=list)
+    given_up: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     journeys: dict[str, Journey] = field(default_factory=dict)
     _healing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_HEALING))
@@ -76,6 +78,9 @@ class Campaign:
         await self.house.settled()
         records = await Records.of(self.house)
         for name, journey in self.journeys.items():
+            if gave_up(journey, records):
+                self.given_up.append(name)
+                continue
             wrong = violations(journey, records, self.house)
             self.problems += [f"{name}: {what} (run {journey.run_id})" for what in wrong]
 

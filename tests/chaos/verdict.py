@@ -81,6 +81,14 @@ async def _refunds(house: House) -> dict[str, list[Decimal]]:
     return found
 
 
+def gave_up(journey: Journey, records: Records) -> bool:
+    """Whether the run told its owner to try again later, and has indeed left nothing behind."""
+    events = records.runs.get(journey.run_id, [])
+    ended = events[-1].envelope.data["data"] if events else {}
+    untouched = not records.proposals_of(journey.run_id) and journey.order_id not in records.refunds
+    return untouched and ended.get("finish_reason") == "failed" and "try again later" in str(ended.get("answer"))
+
+
 def violations(journey: Journey, records: Records, house: House) -> list[str]:
     """What does not hold of this journey, in words; empty when all is well."""
     wrong = [f"run: {what}" for what in _of_run(journey, records.runs.get(journey.run_id, []))]
