@@ -110,7 +110,6 @@ class KeyValue:
         by one, else with the age of the bucket. It must not go before the value itself would have expired: a server
         that is killed after the mark has gone no longer knows of the deletion, and the value is there again.
         """
-        """
         headers = {_OPERATION: "DEL"}
         if revision is not None:
             headers[EXPECTED] = str(revision)
