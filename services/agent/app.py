@@ -24,6 +24,7 @@ from services.agent.adapters.costs import KvTenantCosts
 from services.agent.adapters.graph.build import Services
 from services.agent.adapters.graph.build import build as build_graph
 from services.agent.adapters.graph.engine import GraphEngine
+from services.agent.adapters.graph.reconsider import Reconsideration
 from services.agent.adapters.leases import KvLeases, LeaseTimes
 from services.agent.adapters.models.choose import choose_model
 from services.agent.adapters.run_log import StreamRunLogs
@@ -31,6 +32,7 @@ from services.agent.adapters.services import ApprovalProposals, ExecutorDoor, Me
 from services.agent.domain.limits import Limits
 from services.agent.handlers.driver import Driver
 from services.agent.handlers.ending import RunEnding
+from services.agent.handlers.rights import Rights
 from services.agent.handlers.runs import Runs
 from services.agent.settings import Settings
 
@@ -83,21 +85,24 @@ async def build(settings: Settings) -> Agent:
     logs.get(__name__).info("model chosen", model=model_name)
 
     costs = KvTenantCosts(control_bucket)
-    graph = build_graph(Services(ExecutorDoor(rpc_client), model, summaries, ending, trail, costs))
+    tools, proposals = ExecutorDoor(rpc_client), ApprovalProposals(rpc_client)
+    graph = build_graph(Services(tools, model, summaries, ending, trail, costs))
+    rights = Rights(control, tools, proposals, trail)
     times = LeaseTimes(settings.agent_lease_ttl_s, settings.agent_lease_renew_s)
     driver = Driver(
         leases=KvLeases(KeyValue(bus, "LEASES"), new_id(OWNER), times),
         logs=run_logs,
         control=control,
-        engine=GraphEngine(graph, checkpoints, limits),
+        engine=GraphEngine(graph, checkpoints, limits, Reconsideration(tools, trail), model.version),
         ending=ending,
-        proposals=ApprovalProposals(rpc_client),
+        proposals=proposals,
+        rights=rights,
         max_failures=settings.agent_max_failures,
     )
     runs = Runs(GrantVerifier(keys.read(settings.grant_public_file)), run_logs, control, driver, trail)
     health = HealthServer(settings.health_port, {"bus": bus.ready, "database": checkpoints.ready}, settings.health_host)
     rpc = RpcServer(bus, OWNER, {"cancel-run": runs.on_cancel_run})
-    return Agent(bus, checkpoints, driver, _queues(bus, runs, trail, settings), rpc, health)
+    return Agent(bus, checkpoints, driver, _queues(bus, runs, rights, trail, settings), rpc, health)
 
 
 def _limits(settings: Settings) -> Limits:
@@ -112,7 +117,7 @@ def _limits(settings: Settings) -> Limits:
     )
 
 
-def _queues(bus: Bus, runs: Runs, trail: AuditTrail, settings: Settings) -> tuple[WorkQueue, ...]:
+def _queues(bus: Bus, runs: Runs, rights: Rights, trail: AuditTrail, settings: Settings) -> tuple[WorkQueue, ...]:
     """New runs and decisions have slots of their own: a flood of questions does not keep approved work from ending."""
     started = WorkQueue(
         bus,
@@ -129,7 +134,10 @@ def _queues(bus: Bus, runs: Runs, trail: AuditTrail, settings: Settings) -> tupl
         verifier=EventVerifier([keys.read(settings.approval_public_file)]),
         alarm=trail.bad_message,
     )
-    return started, decided
+    changed = WorkQueue(
+        bus, _DURABLES["agent__rights-changed-v1"], rights.on_changed, concurrency=4, alarm=trail.bad_message
+    )
+    return started, decided, changed
 
 
 async def serve(settings: Settings) -> None:

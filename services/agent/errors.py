@@ -11,6 +11,14 @@ class FencedError(Exception):
     """Somebody else has appended to this run: what this drive believes is out of date."""
 
 
+class AbandonedError(Exception):
+    """What this run was begun with is gone: it is ended without driving it any further."""
+
+    def __init__(self, reasons: tuple[str, ...]) -> None:
+        super().__init__(", ".join(reasons))
+        self.reasons = reasons
+
+
 class NotParkedError(Exception):
     """A decision came for a proposal on which the run does not wait yet."""
 

@@ -10,7 +10,9 @@ from placet.contracts.events import Completed
 from placet.contracts.execution import Budget, Citation, ToolReply
 from placet.contracts.runs import RunFinish
 from placet.contracts.tools import Route, ToolDescriptor
+from services.agent.domain.asking import ComposePrompt, Condensed, Guess, Planned, PlanPrompt, Spoken
 from services.agent.domain.calls import Call
+from services.agent.domain.resume import Parked
 from services.agent.domain.run import Place, Run, RunRecord
 
 
@@ -70,6 +72,14 @@ class RunControl(Protocol):
 
     async def forget(self, tenant: str, run_id: str) -> None: ...
 
+    async def park(self, tenant: str, parked: Parked) -> None:
+        """Remember what a waiting run rests on, so that it is found when rights change."""
+        ...
+
+    async def parked(self, tenant: str) -> list[Parked]:
+        """The waiting runs of a tenant; some that go on already may be among them."""
+        ...
+
     async def request_cancel(self, tenant: str, run_id: str, by: str) -> None: ...
 
     async def cancel_requested_by(self, tenant: str, run_id: str) -> str | None: ...
@@ -88,10 +98,19 @@ class Influence:
     untrusted_documents: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What a run may see on a route. `active`: whether its owner still belongs to the house; None: nobody said."""
+
+    tools: tuple[ToolDescriptor, ...] = ()
+    active: bool | None = None
+    policy_revision: str = ""
+
+
 class ToolDoor(Protocol):
     """The executor. Every method raises `PlacetError` with the executor's code."""
 
-    async def offered(self, run: Run, route: Route) -> tuple[ToolDescriptor, ...]: ...
+    async def offered(self, run: Run, route: Route) -> Offered: ...
 
     async def execute(
         self, run: Run, call: Call, route: Route, *, influence: Influence, budget: Budget, timeout_s: float
@@ -134,76 +153,13 @@ class Trail(Protocol):
     async def security_event(self, tenant: str, kind: str, **fields: Any) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ToldCall:
-    """An earlier call as a model is told of it: `answer` is fenced text."""
-
-    call_id: str
-    step: int
-    tool: str
-    args: dict[str, Any]
-    answer: str
-
-
-@dataclass(frozen=True, slots=True)
-class PlanPrompt:
-    question: str
-    query: str
-    tools: tuple[ToolDescriptor, ...]
-    told: tuple[ToldCall, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedCall:
-    """`malformed`: the model's arguments were no JSON object; there is nothing to execute."""
-
-    tool: str
-    args: dict[str, Any]
-    malformed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    calls: tuple[PlannedCall, ...]
-    say: str
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class ComposePrompt:
-    """`material` is everything the answer may rest on, fenced."""
-
-    question: str
-    query: str
-    material: str
-
-
-@dataclass(frozen=True, slots=True)
-class Spoken:
-    """A piece of an answer; `tokens` counts what was used since the piece before."""
-
-    text: str
-    tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Guess:
-    """What a model takes a question for; None when it gave no usable answer or is not to be asked."""
-
-    route: Route | None = None
-    tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Condensed:
-    """A shorter wording; empty when there is none."""
-
-    text: str = ""
-    tokens: int = 0
-
-
 class Model(Protocol):
     """The language model. `plan` and `compose` raise `ModelUnavailableError`; the others never raise."""
+
+    @property
+    def version(self) -> str:
+        """Another one when the model, or anything it is told, has changed."""
+        ...
 
     async def route(self, question: str, *, timeout_s: float) -> Guess: ...
 
@@ -241,7 +197,8 @@ class Drive(Protocol):
     async def run(self) -> bool:
         """Drive until the run is completed (True) or waits for people (False).
 
-        Raises `FencedError`, `LeaseLostError`, `NotParkedError`, `PlacetError`, and whatever the database raises.
+        Raises `AbandonedError`, `FencedError`, `LeaseLostError`, `NotParkedError`, `PlacetError`, and whatever the
+        database raises.
         """
         ...
 
@@ -255,6 +212,14 @@ class Drive(Protocol):
 
     async def done_so_far(self) -> list[str]:
         """One sentence for every change that this run has already made."""
+        ...
+
+    def parked(self) -> Parked:
+        """What the run rests on, after `run` has returned False."""
+        ...
+
+    async def last_words(self, reasons: tuple[str, ...]) -> Draft:
+        """How a run ends that is given up: by what it did, with the decision that has come, without a model."""
         ...
 
 

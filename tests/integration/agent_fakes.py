@@ -156,6 +156,9 @@ class FakeExecutor:
     answers: dict[str, Answer] = field(default_factory=dict)
     calls: list[ExecuteTool] = field(default_factory=list)
     resolved: list[tuple[str, ...]] = field(default_factory=list)
+    left: set[str] = field(default_factory=set)
+    tool_version: str = "1"
+    policy_revision: str = "sha256:test"
 
     async def on_execute(self, call: Call, command: ExecuteTool) -> ToolReply:
         self.calls.append(command)
@@ -172,7 +175,10 @@ class FakeExecutor:
         return reply(command, None, proposal=note(command))
 
     async def on_list(self, call: Call, command: ListTools) -> ToolList:
-        return ToolList(tools=tuple(descriptor(name) for name in _ROUTES.get(command.route, ())))
+        active = actor_of(command.grant) not in self.left
+        names = _ROUTES.get(command.route, ()) if active else ()
+        tools = tuple(descriptor(name).model_copy(update={"version": self.tool_version}) for name in names)
+        return ToolList(tools=tools, active=active, policy_revision=self.policy_revision)
 
     async def on_resolve(self, call: Call, command: ResolveCitations) -> Citations:
         self.resolved.append(command.chunk_ids)
@@ -184,6 +190,8 @@ class FakeExecutor:
         self.answers.clear()
         self.calls.clear()
         self.resolved.clear()
+        self.left.clear()
+        self.tool_version, self.policy_revision = "1", "sha256:test"
 
     def of(self, run_id: str) -> list[ExecuteTool]:
         """Calls of one run, told apart by the grant they carry."""
@@ -205,9 +213,16 @@ def proposal_of(command: ExecuteTool) -> str:
 
 
 def run_of(grant: str) -> str:
+    return str(_claims(grant)["run_id"])
+
+
+def actor_of(grant: str) -> str:
+    return str(_claims(grant)["actor"])
+
+
+def _claims(grant: str) -> dict[str, Any]:
     payload = grant.split(".")[1]
-    claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-    return str(claims["run_id"])
+    return dict(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))))
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ import pytest
 
 from services.agent.adapters.models import chat, prompts
 from services.agent.adapters.models.chat import LangChainModel
-from services.agent.ports import Planned, PlannedCall, PlanPrompt
+from services.agent.domain.asking import Planned, PlannedCall, PlanPrompt
 
 
 class Scripted:
@@ -19,6 +19,17 @@ class Scripted:
 
     async def plan(self, prompt: PlanPrompt) -> Planned:
         return Planned(() if prompt.told else self.calls, "", 1)
+
+
+class Stepwise:
+    """Plans one round after the other, then nothing."""
+
+    def __init__(self, *rounds: tuple[PlannedCall, ...]) -> None:
+        self.rounds = rounds
+
+    async def plan(self, prompt: PlanPrompt) -> Planned:
+        done = len({call.step for call in prompt.told})
+        return Planned(self.rounds[done] if done < len(self.rounds) else (), "", 1)
 
 
 class Stubborn:
@@ -36,7 +47,7 @@ class Stubborn:
         return Planned(tuple(calls), "", self.tokens)
 
 
-T = TypeVar("T", Scripted, Stubborn)
+T = TypeVar("T", Scripted, Stepwise, Stubborn)
 
 
 def stub(monkeypatch: pytest.MonkeyPatch, model: T) -> T:

@@ -12,7 +12,7 @@ import pytest
 from placet.contracts.execution import ExecuteTool, ToolReply
 from placet.messaging.kv import KeyValue
 from placet.testkit.waiting import until
-from services.agent.ports import PlannedCall
+from services.agent.domain.asking import PlannedCall
 from tests.integration.agent_fakes import (
     TENANT,
     Passage,

@@ -15,7 +15,7 @@ from placet.messaging.append import Appender, NewEvent
 from placet.messaging.reading import EventReader
 from placet.testkit.builders import Keys
 from placet.testkit.waiting import until
-from services.agent.ports import PlannedCall
+from services.agent.domain.asking import PlannedCall
 from tests.integration.agent_fakes import (
     TENANT,
     completed,

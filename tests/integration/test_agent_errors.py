@@ -9,7 +9,8 @@ import pytest
 
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.execution import ExecuteTool, ToolReply
-from services.agent.ports import Planned, PlannedCall, PlanPrompt
+from services.agent.domain.asking import Planned, PlannedCall, PlanPrompt
+from services.agent.ports import Offered
 from tests.integration.agent_fakes import (
     order,
     reply,
@@ -144,8 +145,8 @@ async def test_person_who_is_offered_no_tool_at_all_is_refused(
 ) -> None:
     from services.agent.adapters.services import ExecutorDoor
 
-    async def nothing(*_: Any) -> tuple[()]:
-        return ()
+    async def nothing(*_: Any) -> Offered:
+        return Offered()
 
     monkeypatch.setattr(ExecutorDoor, "offered", nothing)
     run_id = await agent_rig.ask("Please refund order A1001, 299, it arrived broken.")

@@ -13,7 +13,7 @@ from placet.contracts.execution import ExecuteTool, ToolReply
 from placet.messaging.kv import KeyValue
 from placet.testkit.waiting import until
 from services.agent.adapters.models.chat import LangChainModel
-from services.agent.ports import PlannedCall, Spoken
+from services.agent.domain.asking import PlannedCall, Spoken
 from tests.integration.agent_fakes import TENANT, order, reply
 from tests.integration.agent_models import Stubborn, scripted, stub
 from tests.integration.agent_rig import AgentRig

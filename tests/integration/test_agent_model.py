@@ -11,8 +11,8 @@ import pytest
 from placet.contracts.tools import Route
 from services.agent.adapters.models.chat import LangChainModel
 from services.agent.adapters.models.choose import choose_model
+from services.agent.domain.asking import ComposePrompt, Condensed, Guess, PlanPrompt, ToldCall
 from services.agent.errors import ModelUnavailableError
-from services.agent.ports import ComposePrompt, Condensed, Guess, PlanPrompt, ToldCall
 from services.agent.settings import Settings
 from tests.integration.agent_fakes import descriptor
 from tests.integration.model_endpoint import Endpoint

@@ -9,8 +9,8 @@ import pytest
 
 from placet.contracts.errors import PlacetError
 from placet.contracts.execution import ExecuteTool, ToolReply
+from services.agent.domain.asking import Planned, Spoken
 from services.agent.errors import ModelUnavailableError
-from services.agent.ports import Planned, Spoken
 from tests.integration.agent_fakes import (
     Passage,
     order,

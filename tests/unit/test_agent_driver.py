@@ -10,10 +10,11 @@ import pytest
 
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.events import Completed
-from placet.contracts.runs import RunEvent
+from placet.contracts.runs import RunEvent, RunFinish
 from placet.messaging.work_queue import RetryLater
+from services.agent.domain.resume import Parked
 from services.agent.domain.run import Place, Recorded, Run, RunRecord, advance
-from services.agent.errors import FencedError, LeaseLostError, NotParkedError
+from services.agent.errors import AbandonedError, FencedError, LeaseLostError, NotParkedError
 from services.agent.handlers.driver import Driver
 from services.agent.ports import Draft, Lease, RunLog
 
@@ -32,10 +33,12 @@ class World:
         self.cancel_by: str | None = None
         self.failures = 0
         self.drafts: list[Draft] = []
-        self.driver = Driver(self, self, self, self, self, self, max_failures=3)
+        self.looked_again: list[Parked] = []
+        self.driver = Driver(self, self, self, self, self, self, self, max_failures=3)
 
     # leases and the lease
     epoch = 1
+    rests: tuple[str, ...] = ()
 
     async def acquire(self, tenant: str, run_id: str) -> Any:
         if self.held:
@@ -87,6 +90,13 @@ class World:
         self.failures += 1
         return self.failures
 
+    async def park(self, tenant: str, parked: Parked) -> None:
+        self.happened.append(f"parked {parked.run_id}")
+
+    # rights
+    async def look_again(self, run: Run, parked: Parked) -> None:
+        self.looked_again.append(parked)
+
     # engine and drive
     def prepare(self, run: Run, log: RunLog, lease: Lease, completed: Completed | None) -> Any:
         return self
@@ -99,6 +109,12 @@ class World:
 
     async def abandon(self, timeout_s: float) -> list[str]:
         return []
+
+    def parked(self) -> Parked:
+        return Parked("run-1", "alice", "business_action", {"prop-1": self.rests})
+
+    async def last_words(self, reasons: tuple[str, ...]) -> Draft:
+        return Draft(RunFinish.REFUSED, "last words")
 
     async def done_so_far(self) -> list[str]:
         return ["A note was added."]
@@ -146,8 +162,30 @@ async def test_run_that_completes_is_cleaned_up_and_its_lease_released() -> None
 async def test_run_that_waits_for_people_keeps_its_checkpoints_and_gives_its_lease_back() -> None:
     world = World(parks)
     await world.drive()
-    assert world.happened == ["run-started"]
+    assert (world.happened, world.looked_again) == (["run-started", "parked run-1"], [])
     assert not world.held
+
+
+@pytest.mark.spec("U4", "R4")
+async def test_run_that_waits_and_rests_on_evidence_is_looked_at_again_once_it_can_be_found() -> None:
+    world = World(parks)
+    world.rests = ("doc-a:v1:1",)
+    await world.drive()
+    assert [parked.run_id for parked in world.looked_again] == ["run-1"]
+
+
+@pytest.mark.spec("U4", "B5", "R4")
+async def test_run_that_is_given_up_ends_with_its_last_words_and_nothing_left_open() -> None:
+    async def abandoned(world: World) -> bool:
+        await world.append("tool-proposed", {"call_id": "call-1", "tool": "refund_payment"})
+        await world.append("run-waiting-for-human", {"proposal_id": "prop-1", "tool": "refund_payment"})
+        raise AbandonedError(("owner_inactive",))
+
+    world = World(abandoned)
+    await world.drive()
+    assert (world.record.finish_reason, world.drafts[0].answer) == ("refused", "last words")
+    assert "withdrawn prop-1" in world.happened
+    assert (world.happened[-1], world.failures, world.held) == ("forgotten", 0, False)
 
 
 @pytest.mark.spec("U2")

@@ -99,7 +99,11 @@ class ListTools(Command):
 
 
 class ToolList(Reply):
+    """`active`: whether the caller still belongs to the house; `policy_revision`: by which policy this was answered."""
+
     tools: tuple[ToolDescriptor, ...]
+    active: bool | None = None
+    policy_revision: str = ""
 
 
 class AssessAction(Command):

@@ -111,6 +111,7 @@ AUDIT_EVENTS: tuple[str, ...] = (
     "document-changed",
     "access-denied",
     "security-event",
+    "run-reconsidered",
     "run-finished",
 )
 

@@ -81,6 +81,12 @@ DURABLES: tuple[Durable, ...] = (
     Durable("agent__run-queue-v1", "RUN_QUEUE", ("placet.*.agent.cmd.start-run.v1.*",), "agent"),
     Durable("agent__proposal-completed-v1", "APPROVALS", ("placet.*.approval.evt.completed.v1.*",), "agent"),
     Durable(
+        "agent__rights-changed-v1",
+        "AUDIT",
+        ("placet.*.audit.evt.directory-changed.v1.*", "placet.*.audit.evt.document-changed.v1.*"),
+        "agent",
+    ),
+    Durable(
         "tool-executor__approved-v1",
         "APPROVALS",
         ("placet.*.approval.evt.approved.v1.*", "placet.*.approval.evt.edited.v1.*"),

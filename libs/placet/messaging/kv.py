@@ -17,12 +17,14 @@ import orjson
 from placet.contracts import subjects
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.topology import BUCKETS
+from placet.messaging import direct
 from placet.messaging.append import EXPECTED
 from placet.messaging.connection import Bus
 
 _OPERATION = "KV-Operation"
 _TTL = "Nats-TTL"
 _GONE = (f"{_OPERATION}: DEL", f"{_OPERATION}: PURGE")
+_ENDED = ("DEL", "PURGE")
 _MARKER = "Nats-Marker-Reason:"
 _NO_MESSAGE = 10037
 _TIMEOUT_S = 3.0
@@ -85,6 +87,25 @@ class KeyValue:
             raise _unavailable(error) from error
         except (nats.errors.Error, TimeoutError, KeyError, ValueError) as error:
             raise _unavailable(error) from error
+
+    async def scan(self, *parts: str) -> list[tuple[str, Entry]]:
+        """Every key of this form with its value, `*` standing for any one token. A follower may lag by a moment.
+
+        Raises `PlacetError(dependency_unavailable)`, `BadSubjectError` for a part that is no token.
+        """
+        pattern = ".".join(part if part == subjects.ANY else subjects.token(part) for part in parts)
+        start, found, after = f"$KV.{self._bucket}.", list[tuple[str, Entry]](), 0
+        while True:
+            request: dict[str, object] = {"seq": after + 1, "next_by_subj": start + pattern, "batch": direct.BATCH}
+            messages = await direct.batch(self._bus, self._stream, request)
+            for message in messages:
+                headers = message.headers or {}
+                after = direct.sequence(message)
+                gone = headers.get(_OPERATION) in _ENDED or headers.get(_MARKER.removesuffix(":"))
+                if not gone:
+                    found.append((headers["Nats-Subject"].removeprefix(start), Entry(message.data or b"", after)))
+            if len(messages) < direct.BATCH:
+                return found
 
     async def put(self, key: str, value: bytes) -> int:
         return await self._publish(key, value, {})

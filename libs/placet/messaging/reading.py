@@ -10,23 +10,19 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import nats.errors
-import orjson
 from nats.aio.msg import Msg
 
 from placet.contracts import subjects
 from placet.contracts.envelope import Envelope
-from placet.contracts.errors import ErrorCode, PlacetError
+from placet.contracts.errors import PlacetError
 from placet.contracts.stored import StoredBytes
 from placet.identity.signing import EventVerifier, Signature
-from placet.messaging import wire
+from placet.messaging import direct, wire
 from placet.messaging.append import EXPECTED, SIGNATURE, SIGNATURE_KEY
 from placet.messaging.connection import Bus
 
-_BATCH = 256
+_BATCH = direct.BATCH
 _DIGITS = re.compile(r"[0-9]{1,19}")
-_TIMEOUT_S = 3.0
-_ENDS = ("204", "404")  # the end of a batch; nothing there at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +63,10 @@ def stored(
     return Stored(seq, subject, parsed.name, parsed.entity or "", parsed.tenant, envelope, verified, previous)
 
 
-def _sequence(message: Msg) -> int:
-    return int((message.headers or {})["Nats-Sequence"])
-
-
 def _raw(message: Msg) -> StoredBytes:
     headers = message.headers or {}
     return StoredBytes(
-        _sequence(message), headers["Nats-Subject"], message.data, headers, headers.get("Nats-Time-Stamp", "")
+        direct.sequence(message), headers["Nats-Subject"], message.data, headers, headers.get("Nats-Time-Stamp", "")
     )
 
 
@@ -106,7 +98,7 @@ class EventReader:
                 if event:
                     misplaced = event.verified is True and previous is not None and event.previous != previous
                     events.append(replace(event, verified=False) if misplaced else event)
-                previous = after = _sequence(message)
+                previous = after = direct.sequence(message)
             if len(messages) < _BATCH:
                 return events
 
@@ -132,14 +124,7 @@ class EventReader:
 
     def _stored(self, message: Msg) -> Stored | None:
         headers = message.headers or {}
-        return stored(headers["Nats-Subject"], _sequence(message), message.data, headers, self._verifier)
+        return stored(headers["Nats-Subject"], direct.sequence(message), message.data, headers, self._verifier)
 
     async def _batch(self, request: dict[str, object]) -> list[Msg]:
-        subject = f"{self._bus.settings.api_prefix}.DIRECT.GET.{self._stream}"
-        try:
-            messages, status = await self._bus.requests.collect(subject, orjson.dumps(request), timeout_s=_TIMEOUT_S)
-        except (nats.errors.Error, TimeoutError) as error:
-            raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The event store is not available.") from error
-        if status not in _ENDS:
-            raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, f"The event store answered {status}.")
-        return messages
+        return await direct.batch(self._bus, self._stream, request)

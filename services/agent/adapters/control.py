@@ -2,7 +2,8 @@
 
 `<tenant>.<run>` holds the run with its question and its grant: a run that waits for a person is resumed by an event
 that carries neither. The grant names one person and one run and ends by itself; it is dropped with the run's end.
-`<tenant>.<run>.cancel` holds who asked to cancel, `<tenant>.<run>.failures` how often driving it has failed.
+`<tenant>.<run>.cancel` holds who asked to cancel, `<tenant>.<run>.failures` how often driving it has failed, and
+`<tenant>.<run>.parked` what a waiting run rests on: ids alone.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from placet.contracts import subjects
 from placet.messaging.kv import KeyConflictError, KeyValue
+from services.agent.domain.resume import Parked
 from services.agent.domain.run import Run
 
 _KEPT = ("owner", "conversation_id", "question", "grant", "request_id")
@@ -34,9 +36,18 @@ class KvRunControl:
         return Run(tenant=tenant, run_id=run_id, **{name: str(document[name]) for name in _KEPT})
 
     async def forget(self, tenant: str, run_id: str) -> None:
-        for key in (_key(tenant, run_id), _key(tenant, run_id, "cancel"), _key(tenant, run_id, "failures")):
-            if await self._bucket.get(key):
-                await self._bucket.delete(key)
+        for key, _ in await self._bucket.scan(tenant, run_id, subjects.ANY):
+            await self._bucket.delete(key)
+        if await self._bucket.get(_key(tenant, run_id)):
+            await self._bucket.delete(_key(tenant, run_id))
+
+    async def park(self, tenant: str, parked: Parked) -> None:
+        document = {"owner": parked.owner, "route": parked.route, "rests": dict(parked.rests)}
+        await self._bucket.put(_key(tenant, parked.run_id, "parked"), json.dumps(document).encode())
+
+    async def parked(self, tenant: str) -> list[Parked]:
+        found = await self._bucket.scan(tenant, subjects.ANY, "parked")
+        return [_parked(key.split(".")[1], json.loads(entry.value)) for key, entry in found]
 
     async def request_cancel(self, tenant: str, run_id: str, by: str) -> None:
         await self._bucket.put(_key(tenant, run_id, "cancel"), json.dumps({"by": by}).encode())
@@ -63,6 +74,11 @@ class KvRunControl:
     async def _read(self, key: str) -> dict[str, Any] | None:
         entry = await self._bucket.get(key)
         return dict(json.loads(entry.value)) if entry else None
+
+
+def _parked(run_id: str, document: dict[str, Any]) -> Parked:
+    rests = {proposal: tuple(chunks) for proposal, chunks in document["rests"].items()}
+    return Parked(run_id, str(document["owner"]), str(document["route"]), rests)
 
 
 def _key(tenant: str, run_id: str, part: str | None = None) -> str:

@@ -17,12 +17,12 @@ from placet.contracts.execution import (
     ToolReply,
 )
 from placet.contracts.runs import Done, SaveSummary, Summary, SummaryOf
-from placet.contracts.tools import Route, ToolDescriptor
+from placet.contracts.tools import Route
 from placet.messaging.rpc import RpcClient
 from placet.observability import logs
 from services.agent.domain.calls import Call
 from services.agent.domain.run import Run
-from services.agent.ports import Influence
+from services.agent.ports import Influence, Offered
 
 log = logs.get(__name__)
 
@@ -37,9 +37,10 @@ class ExecutorDoor:
     def __init__(self, rpc: RpcClient) -> None:
         self._rpc = rpc
 
-    async def offered(self, run: Run, route: Route) -> tuple[ToolDescriptor, ...]:
+    async def offered(self, run: Run, route: Route) -> Offered:
         command = ListTools(grant=run.grant, route=route)
-        return (await self._rpc.call(EXECUTOR, "list-tools", command, ToolList, tenant=run.tenant)).tools
+        reply = await self._rpc.call(EXECUTOR, "list-tools", command, ToolList, tenant=run.tenant)
+        return Offered(reply.tools, reply.active, reply.policy_revision)
 
     async def execute(
         self, run: Run, call: Call, route: Route, *, influence: Influence, budget: Budget, timeout_s: float

@@ -188,6 +188,15 @@ def model_away(language: Language) -> str:
     )
 
 
+def given_up(language: Language) -> str:
+    """Of a run whose program has changed while it waited."""
+    return pick(
+        language,
+        "系统在此期间已更新，这次运行不再继续。如仍需要，请重新提出。",
+        "The system has been updated meanwhile, and this run does not go on. Ask again if more is wanted.",
+    )
+
+
 def still_decided(language: Language) -> str:
     """After a cancel that came too late for a proposal."""
     return pick(

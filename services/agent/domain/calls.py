@@ -12,9 +12,13 @@ from placet.contracts.digests import canonical, derived_id
 
 
 class CallStatus(StrEnum):
-    """`ERROR` carries an error code; those after `WAITING` say how a proposal ended."""
+    """`ERROR` carries an error code; those after `WAITING` say how a proposal ended.
+
+    `DROPPED`: planned, and never asked for, because the world it was planned for has changed.
+    """
 
     PLANNED = "planned"
+    DROPPED = "dropped"
     OK = "ok"
     ERROR = "error"
     WAITING = "waiting"
@@ -108,9 +112,10 @@ def call_id(run_id: str, step: int, index: int, tool: str, args: dict[str, Any])
 
 
 def earlier_twin(calls: Iterable[Call], tool: str, args: dict[str, Any]) -> Call | None:
-    """The first call of this run with the same tool and arguments that was not itself answered by another."""
+    """The first call of this run with the same tool and arguments that was made and not itself answered by another."""
     wanted = fingerprint(tool, args)
-    return next((call for call in calls if call.repeats is None and fingerprint(call.tool, call.args) == wanted), None)
+    made = (call for call in calls if call.repeats is None and call.status is not CallStatus.DROPPED)
+    return next((call for call in made if fingerprint(call.tool, call.args) == wanted), None)
 
 
 def merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -97,6 +97,20 @@ def decided(call: Call, decision: Decision) -> Call:
     )
 
 
+def closed(calls: Iterable[Call], completed: Completed | None) -> list[Call]:
+    """The calls of a run that is driven no further: the decision that has come is laid over its call, what still
+    waits is withdrawn, and what was only planned was never made."""
+    ended: list[Call] = []
+    for call in calls:
+        if call.status is CallStatus.WAITING and completed and call.proposal_id == completed.proposal_id:
+            ended.append(decided(call, decision_of(completed, reads=call.reads)))
+        elif call.status is CallStatus.WAITING:
+            ended.append(replace(call, status=CallStatus.CANCELLED))
+        else:
+            ended.append(replace(call, status=CallStatus.DROPPED) if call.status is CallStatus.PLANNED else call)
+    return ended
+
+
 def decision_word(finish_reason: str, *, edited: bool) -> str:
     """`decision` of `run.resumed`: what the person did, or what happened instead of a decision."""
     reason = FinishReason(finish_reason)

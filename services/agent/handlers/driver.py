@@ -15,7 +15,8 @@ from placet.observability import logs
 from placet.observability.context import bound, current
 from services.agent.domain import answers
 from services.agent.domain.run import Run
-from services.agent.errors import DrainedError, FencedError, LeaseLostError, NotParkedError
+from services.agent.errors import AbandonedError, DrainedError, FencedError, LeaseLostError, NotParkedError
+from services.agent.handlers.rights import Rights
 from services.agent.ports import Draft, Drive, Ending, Engine, Lease, Leases, Proposals, RunControl, RunLog, RunLogs
 
 log = logs.get(__name__)
@@ -41,6 +42,7 @@ class Driver:
     engine: Engine
     ending: Ending
     proposals: Proposals
+    rights: Rights
     max_failures: int = 6
     _wishes: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
     _drives: set[Drive] = field(default_factory=set)
@@ -103,11 +105,16 @@ class Driver:
                 if await self._wished(run):
                     raise _CancelWishedError
                 if not await self._raced(run, drive, lease):
+                    await self._park(run, drive)
                     return
             except _CancelWishedError:
                 # What the interrupted drive has appended last is not known here: read again.
                 fresh = await self.logs.open(run, epoch=lease.epoch, attempt=attempt)
                 await self._cancel(run, fresh, drive)
+            except AbandonedError as abandoned:
+                log.info("run abandoned", run_id=run.run_id, why=abandoned.reasons)
+                await self._withdraw(run, run_log, drive)
+                await self.ending.complete(run, run_log, await drive.last_words(abandoned.reasons))
             except (LeaseLostError, FencedError, DrainedError, NotParkedError):
                 raise
             except Exception:
@@ -161,13 +168,25 @@ class Driver:
         """Withdraw what is still open, say what was done before, and complete."""
         if run_log.record.completed:
             return
-        withdrawn = True
-        for proposal_id in [*run_log.record.waiting, *await drive.abandon(_ABANDON_S)]:
-            withdrawn = await self.proposals.withdraw(run, proposal_id) and withdrawn
+        withdrawn = await self._withdraw(run, run_log, drive)
         told = [answers.ending(RunFinish.CANCELLED, run.language), *await drive.done_so_far()]
         if not withdrawn:
             told.append(answers.still_decided(run.language))
         await self.ending.complete(run, run_log, Draft(RunFinish.CANCELLED, "\n".join(told)))
+
+    async def _withdraw(self, run: Run, run_log: RunLog, drive: Drive) -> bool:
+        """Whether everything that was open could be withdrawn."""
+        withdrawn = True
+        for proposal_id in [*run_log.record.waiting, *await drive.abandon(_ABANDON_S)]:
+            withdrawn = await self.proposals.withdraw(run, proposal_id) and withdrawn
+        return withdrawn
+
+    async def _park(self, run: Run, drive: Drive) -> None:
+        """Let the run be found when rights change; and look once more, for a change that came while it was parking."""
+        parked = drive.parked()
+        await self.control.park(run.tenant, parked)
+        if parked.chunks:
+            await self.rights.look_again(run, parked)
 
     async def _give_up(self, run: Run, lease: Lease, attempt: int) -> None:
         """A run that fails again and again must end, too."""

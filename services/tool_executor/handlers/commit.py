@@ -170,6 +170,18 @@ class Commits:
 
     async def _report(self, approved: ev.Approved, entry: Entry) -> None:
         origin, packet = approved.origin, approved.packet
+        if packet.resource and packet.resource.type == "document" and entry.result is not None:
+            # What may be read has changed: runs that wait and rest on it are looked at again.
+            await self.audit.record(
+                origin.tenant,
+                "document-changed",
+                action=packet.tool,
+                outcome="ok",
+                actor=origin.requester,
+                resource={"type": "document", "id": packet.resource.id},
+                proposal_id=approved.proposal_id,
+                request_id=origin.request_id,
+            )
         mask = packet.obligations.mask
         await self.audit.record(
             origin.tenant,

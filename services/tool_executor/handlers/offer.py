@@ -55,4 +55,5 @@ class Offer:
         caller = await self._callers.of(command.grant, call.tenant)
         names = await self.of(caller, command.route)
         tools = sorted((spec for spec in self._registry if spec.name in names), key=lambda spec: spec.name)
-        return ToolList(tools=tuple(spec.descriptor() for spec in tools))
+        offered = tuple(spec.descriptor() for spec in tools)
+        return ToolList(tools=offered, active=caller.person.active, policy_revision=self._revision)

@@ -12,6 +12,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
+from placet.contracts.digests import canonical
 from placet.contracts.errors import NextHop
 from placet.contracts.tools import Route
 from services.agent.adapters.graph.allowance import Allowance
@@ -26,10 +27,14 @@ from services.agent.adapters.graph.reading import Reading
 from services.agent.adapters.graph.state import RunState, WaitingState, calls_of, route_of, waiting
 from services.agent.domain.calls import CallStatus
 from services.agent.domain.outcomes import next_hop
+from services.agent.domain.resume import short_digest
 from services.agent.domain.run import Place
 from services.agent.ports import Ending, Model, Summaries, TenantCosts, ToolDoor, Trail
 
 Graph = CompiledStateGraph[RunState, DriveContext, RunState, RunState]
+
+# Changed whenever a checkpoint of before could not be gone on with: other nodes, other edges, another form of state.
+SHAPE = 1
 
 # Nodes of one run at most: eight rounds of plan, execute, await, settle, and the rest with room to spare.
 RECURSION_LIMIT = 60
@@ -87,6 +92,11 @@ def build(services: Services) -> Graph:
     graph.add_edge("safe_refusal", "finish")
     graph.add_edge("finish", END)
     return graph.compile()
+
+
+def graph_version(graph: Graph) -> str:
+    """Another one when the nodes, the fields of the state or `SHAPE` have changed."""
+    return short_digest(canonical([SHAPE, sorted(graph.nodes), sorted(RunState.__annotations__)]))
 
 
 def _named(*nodes: str) -> dict[Hashable, str]:
@@ -148,7 +158,11 @@ def _metered(name: str, node: Callable[[Any, DriveContext], Awaitable[RunState]]
         started = time.monotonic()
         update = await node(state, drive)
         spent = {"active_s": round(time.monotonic() - started, 4)}
-        return {**update, "usage": {**update.get("usage", {}), **spent}}
+        update = {**update, "usage": {**update.get("usage", {}), **spent}}
+        if drive.versions != drive.stored_versions:
+            drive.stored_versions = dict(drive.versions)
+            update["versions"] = drive.stored_versions
+        return update
 
     run.__name__ = name
     return run

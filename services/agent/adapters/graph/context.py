@@ -10,8 +10,9 @@ from placet.contracts.execution import ToolReply
 from placet.contracts.tools import ToolDescriptor
 from services.agent.domain.evidence import Evidence
 from services.agent.domain.limits import Limits, Usage
+from services.agent.domain.resume import POLICY, TOOLS, toolset_version
 from services.agent.domain.run import Run
-from services.agent.ports import Draft, Lease, RunLog
+from services.agent.ports import Draft, Lease, Offered, RunLog
 
 
 @dataclass(slots=True)
@@ -20,7 +21,9 @@ class DriveContext:
 
     `bodies` are results of reads by call id; `pieces` evidence by chunk id; `said` what the model wrote instead of
     calling a tool; `query` the question with its references resolved; `inflight` calls whose answer is awaited;
-    `usage` the counters of the state as the last node saw them.
+    `usage` the counters of the state as the last node saw them; `versions` what this drive works with,
+    `stored_versions` what the state holds of that; `stale` are
+    calls that were planned for another world.
     """
 
     run: Run
@@ -28,6 +31,9 @@ class DriveContext:
     lease: Lease
     limits: Limits
     usage: dict[str, float] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    stored_versions: dict[str, str] = field(default_factory=dict)
+    stale: frozenset[str] = frozenset()
     query: str | None = None
     tools: tuple[ToolDescriptor, ...] | None = None
     bodies: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -39,6 +45,13 @@ class DriveContext:
     def remaining_s(self, usage: Usage) -> float:
         """Seconds of driving that are left. `usage.active_s` counts finished nodes, of this drive, too."""
         return max(0.0, self.limits.wall_s - usage.active_s)
+
+    def learn(self, offered: Offered) -> None:
+        """Take the tools that this drive may see from what the executor has just offered."""
+        self.tools = offered.tools
+        self.versions[TOOLS] = toolset_version(offered.tools)
+        if offered.policy_revision:
+            self.versions[POLICY] = offered.policy_revision
 
     def tool(self, name: str) -> ToolDescriptor | None:
         return next((tool for tool in self.tools or () if tool.name == name), None)

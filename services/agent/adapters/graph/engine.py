@@ -16,32 +16,42 @@ from psycopg_pool import PoolTimeout
 
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.events import Completed
+from placet.contracts.runs import RunFinish
 from services.agent.adapters.checkpoints.saver import Checkpoints
-from services.agent.adapters.graph.build import RECURSION_LIMIT, Graph
+from services.agent.adapters.graph.build import RECURSION_LIMIT, Graph, graph_version
 from services.agent.adapters.graph.context import DriveContext
 from services.agent.adapters.graph.nodes.decide import answer_of
-from services.agent.adapters.graph.state import RunState, calls_of
-from services.agent.domain.answers import statements
+from services.agent.adapters.graph.reading import influence_of
+from services.agent.adapters.graph.reconsider import Reconsideration
+from services.agent.adapters.graph.state import RunState, calls_of, route_of, waiting
+from services.agent.domain import answers
 from services.agent.domain.calls import CallStatus
 from services.agent.domain.limits import Limits
-from services.agent.domain.outcomes import body_of, decision_of
+from services.agent.domain.outcomes import body_of, closed, decision_of, run_finish
+from services.agent.domain.resume import GRAPH, OWNER_LEFT, PROMPT, Parked, Verdict
 from services.agent.domain.run import Run
-from services.agent.errors import DrainedError, NotParkedError
-from services.agent.ports import Lease, RunLog
+from services.agent.errors import AbandonedError, DrainedError, NotParkedError
+from services.agent.ports import Draft, Lease, RunLog
 
 
 class GraphEngine:
     """Implements `Engine`."""
 
-    def __init__(self, graph: Graph, checkpoints: Checkpoints, limits: Limits) -> None:
+    def __init__(
+        self, graph: Graph, checkpoints: Checkpoints, limits: Limits, reconsideration: Reconsideration, prompts: str
+    ) -> None:
+        """`prompts` is the version of the model and of what it is told."""
         self._graph = graph
         self._checkpoints = checkpoints
         self._limits = limits
+        self._reconsideration = reconsideration
+        self._versions = {GRAPH: graph_version(graph), PROMPT: prompts}
 
     def prepare(self, run: Run, log: RunLog, lease: Lease, completed: Completed | None) -> GraphDrive:
         # A copy of the compiled graph with this drive's saver costs a twentieth of a millisecond.
         graph = self._graph.copy(update={"checkpointer": self._checkpoints.saver(lease.check)})
-        return GraphDrive(graph, DriveContext(run, log, lease, self._limits), completed, self._checkpoints)
+        context = DriveContext(run, log, lease, self._limits, versions=dict(self._versions))
+        return GraphDrive(graph, context, completed, self._checkpoints, self._reconsideration)
 
     async def forget(self, tenant: str, run_id: str) -> None:
         async with _database(self._checkpoints):
@@ -52,9 +62,16 @@ class GraphDrive:
     """Implements `Drive`."""
 
     def __init__(
-        self, graph: Graph, context: DriveContext, completed: Completed | None, checkpoints: Checkpoints
+        self,
+        graph: Graph,
+        context: DriveContext,
+        completed: Completed | None,
+        checkpoints: Checkpoints,
+        reconsideration: Reconsideration,
     ) -> None:
         self._graph = graph
+        self._reconsideration = reconsideration
+        self._state = RunState()
         self._checkpoints = checkpoints
         self._context = context
         self._completed = completed
@@ -72,7 +89,8 @@ class GraphDrive:
 
     async def _go_on(self) -> None:
         snapshot = await self._graph.aget_state(self._config)
-        self._context.usage = dict(snapshot.values.get("usage") or {})
+        self._state = cast(RunState, snapshot.values)
+        self._context.usage = dict(self._state.get("usage") or {})
         begun = snapshot.metadata is not None
         if not begun and self._completed is not None:
             raise NotParkedError(self._context.run.run_id)
@@ -82,7 +100,20 @@ class GraphDrive:
             await self._resume(snapshot, self._completed)
         elif not snapshot.interrupts:
             # Not asked of `next`: it is empty, too, where a worker died between a step's last write and its checkpoint.
+            await self._reconsidered()
             await self._invoke(None)
+
+    async def _reconsidered(self) -> None:
+        """Raises `AbandonedError` when this run is not to be taken up again."""
+        context = self._context
+        context.stored_versions = dict(self._state.get("versions") or {})
+        finding = await self._reconsideration.of(self._state, context)
+        if finding.verdict is Verdict.ABANDON:
+            raise AbandonedError(finding.reasons)
+        if finding.verdict is Verdict.REPLAN:
+            planned = [call for call in calls_of(self._state) if call.status is CallStatus.PLANNED]
+            # A read is authorized anew and harmless anyway.
+            context.stale = frozenset(call.call_id for call in planned if not call.reads)
 
     def drain(self) -> None:
         self._control.request_drain("stopping")
@@ -95,7 +126,25 @@ class GraphDrive:
             for call in calls_of(cast(RunState, snapshot.values))
             if call.status is CallStatus.OK and not call.reads
         ]
-        return statements(done, self._context.run.language)
+        return answers.statements(done, self._context.run.language)
+
+    def parked(self) -> Parked:
+        calls = calls_of(self._state)
+        rests = {
+            str(call.proposal_id): influence_of(before for before in calls if before.step < call.step).lineage
+            for call in waiting(self._state)
+        }
+        run = self._context.run
+        return Parked(run.run_id, run.owner, route_of(self._state).value, rests)
+
+    async def last_words(self, reasons: tuple[str, ...]) -> Draft:
+        language = self._context.run.language
+        if OWNER_LEFT in reasons:
+            return Draft(RunFinish.REFUSED, answers.ending(RunFinish.REFUSED, language))
+        calls = closed(calls_of(self._state), self._completed)
+        told = [*answers.statements(calls, language), answers.given_up(language)]
+        settled = [call for call in calls if not call.reads]
+        return Draft(run_finish(settled) if settled else RunFinish.FAILED, "\n".join(told))
 
     async def abandon(self, timeout_s: float) -> list[str]:
         tasks = list(self._context.inflight.values())
@@ -110,9 +159,11 @@ class GraphDrive:
         """Answer the one question that this decision belongs to, by its id: never by position."""
         question = next((i for i in snapshot.interrupts if i.value["proposal_id"] == completed.proposal_id), None)
         if question is not None:
+            await self._reconsidered()
             await self._invoke(Command(resume={question.id: self._answer(question, completed)}))
         elif completed.proposal_id in self._context.log.record.resumed:
             # Answered by a worker that died before the run went on.
+            await self._reconsidered()
             await self._invoke(None)
         else:
             raise NotParkedError(completed.proposal_id)
@@ -125,11 +176,12 @@ class GraphDrive:
 
     async def _invoke(self, given: Any) -> None:
         try:
-            await self._graph.ainvoke(
+            values = await self._graph.ainvoke(
                 given, self._config, context=self._context, durability="sync", control=self._control
             )
         except GraphDrained as drained:
             raise DrainedError(self._context.run.run_id) from drained
+        self._state = cast(RunState, values)
 
 
 def _proposal_of(task: asyncio.Task[Any]) -> str | None:

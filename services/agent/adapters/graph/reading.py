@@ -10,10 +10,11 @@ from placet.contracts.tools import Route
 from placet.observability import logs
 from services.agent.adapters.graph.context import DriveContext
 from services.agent.domain import fence
+from services.agent.domain.asking import ToldCall
 from services.agent.domain.calls import Call, CallStatus, Ref, by_id
 from services.agent.domain.evidence import SEARCH, Evidence, from_citation, from_search, readable
 from services.agent.domain.told import told_of_call
-from services.agent.ports import Influence, ToldCall, ToolDoor
+from services.agent.ports import Influence, ToolDoor
 
 log = logs.get(__name__)
 
@@ -62,7 +63,7 @@ class Reading:
         told = []
         for call in calls:
             first = by_id(calls, call.repeats) if call.repeats else call
-            if first is None or not first.settled:
+            if first is None or not first.settled or first.status is CallStatus.DROPPED:
                 continue
             pieces = [drive.pieces[ref.chunk_id] for ref in first.refs if ref.chunk_id in drive.pieces]
             body = drive.bodies.get(first.call_id)

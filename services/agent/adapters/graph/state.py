@@ -14,14 +14,20 @@ from services.agent.domain.limits import Usage, added
 Stop = Literal["", "refused", "limit_reached", "model_unavailable"]
 
 
+def updated(old: dict[str, str] | None, new: dict[str, str] | None) -> dict[str, str]:
+    return (old or {}) | (new or {})
+
+
 class RunState(TypedDict, total=False):
-    """JSON types only. `calls` are `Call.as_json()`; `usage` counts `steps`, `tool_calls`, `tokens`, `active_s`."""
+    """JSON types only. `calls` are `Call.as_json()`; `usage` counts `steps`, `tool_calls`, `tokens`, `active_s`;
+    `versions` say with which graph, prompts, tools and policy the run was last driven."""
 
     route: str
     rule: str
     stop: Stop
     calls: Annotated[list[dict[str, Any]], merged]
     usage: Annotated[dict[str, float], added]
+    versions: Annotated[dict[str, str], updated]
 
 
 class WaitingState(TypedDict):

@@ -19,14 +19,15 @@ from pydantic import BaseModel
 from placet.contracts.tools import Route
 from placet.observability import logs
 from services.agent.adapters.models.prompts import (
+    VERSION,
     compose_messages,
     condense_messages,
     openai_tools,
     plan_messages,
     route_messages,
 )
+from services.agent.domain.asking import ComposePrompt, Condensed, Guess, Planned, PlannedCall, PlanPrompt, Spoken
 from services.agent.errors import ModelUnavailableError
-from services.agent.ports import ComposePrompt, Condensed, Guess, Planned, PlannedCall, PlanPrompt, Spoken
 
 log = logs.get(__name__)
 
@@ -52,9 +53,10 @@ class LangChainModel:
     """
 
     def __init__(
-        self, chat: BaseChatModel, failures: tuple[type[Exception], ...] = (), *, judges: bool = False
+        self, chat: BaseChatModel, failures: tuple[type[Exception], ...] = (), *, judges: bool = False, name: str = ""
     ) -> None:
         self._chat = chat
+        self.version = f"{name}.{VERSION}"
         self._judges = judges
         self._failures: tuple[type[Exception], ...] = (*failures, OSError, TimeoutError)
 

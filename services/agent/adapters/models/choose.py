@@ -10,7 +10,7 @@ from services.agent.settings import Settings
 def choose_model(settings: Settings) -> tuple[LangChainModel, str]:
     """The model and its name. The OpenAI client is imported only when it is used: 1.8 s and 90 MB."""
     if not settings.agent_model_base_url:
-        return LangChainModel(OfflineChatModel()), NAME
+        return LangChainModel(OfflineChatModel(), name=NAME), NAME
     from langchain_openai import ChatOpenAI
 
     chat = ChatOpenAI(
@@ -25,4 +25,5 @@ def choose_model(settings: Settings) -> tuple[LangChainModel, str]:
     )
     # An endpoint can answer anything: not only errors of the protocol, but text that no client can take apart. Whatever
     # the client makes of it, the model has failed, and the run goes on without it.
-    return LangChainModel(chat, (Exception,), judges=settings.agent_model_judges), settings.agent_model
+    model = LangChainModel(chat, (Exception,), judges=settings.agent_model_judges, name=settings.agent_model)
+    return model, settings.agent_model

@@ -16,6 +16,7 @@ from services.agent.adapters.graph.nodes.intake import Intake
 from services.agent.adapters.graph.reading import Reading, is_record
 from services.agent.adapters.graph.state import RunState, Stop, calls_of, route_of, usage_of
 from services.agent.domain import answers, fence
+from services.agent.domain.asking import ComposePrompt
 from services.agent.domain.calls import Call
 from services.agent.domain.citations import CitationFilter
 from services.agent.domain.evidence import Evidence
@@ -23,7 +24,7 @@ from services.agent.domain.offline.speaking import answer as extractive_answer
 from services.agent.domain.outcomes import run_finish
 from services.agent.domain.told import told_of_call
 from services.agent.errors import ModelUnavailableError
-from services.agent.ports import ComposePrompt, Draft, Model
+from services.agent.ports import Draft, Model
 
 # An answer is one message on the bus. A model that finds no end is stopped here.
 _ANSWER_CHARS = 20_000

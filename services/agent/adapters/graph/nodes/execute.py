@@ -34,6 +34,8 @@ class Execution:
         """Run what is planned: reads side by side, anything that may change something one after the other."""
         calls, usage = calls_of(state), usage_of(state)
         planned = [call for call in calls if call.status is CallStatus.PLANNED]
+        dropped = [call for call in planned if call.call_id in drive.stale - drive.log.record.proposed.keys()]
+        planned = [call for call in planned if call not in dropped]
         left = max(0, drive.limits.tool_calls - usage.tool_calls)
         allowed, beyond = planned[:left], planned[left:]
         slots = asyncio.Semaphore(drive.limits.parallel if all(call.reads for call in allowed) else 1)
@@ -48,6 +50,7 @@ class Execution:
             raise broken
         done = [result for result in results if isinstance(result, Call)]
         done += [replace(call, status=CallStatus.ERROR, code=ErrorCode.LIMIT_REACHED.value) for call in beyond]
+        done += [replace(call, status=CallStatus.DROPPED) for call in dropped]
         stopped = any(call.code == ErrorCode.LIMIT_REACHED.value for call in done)
         update: RunState = {"calls": [call.as_json() for call in done], "usage": {"tool_calls": len(allowed)}}
         return update | {"stop": "limit_reached"} if stopped else update

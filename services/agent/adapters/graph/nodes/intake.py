@@ -7,13 +7,13 @@ nothing else); and it is taken only if policy offers this person what the route 
 from __future__ import annotations
 
 from placet.contracts.errors import PlacetError
-from placet.contracts.tools import Route, ToolDescriptor
+from placet.contracts.tools import Route
 from services.agent.adapters.graph.allowance import Allowance
 from services.agent.adapters.graph.context import DriveContext
 from services.agent.adapters.graph.state import RunState, usage_of
 from services.agent.domain.memory import resolved
 from services.agent.domain.routing import confirmed, guessed, route_of
-from services.agent.ports import Model, Summaries, ToolDoor
+from services.agent.ports import Model, Offered, Summaries, ToolDoor
 
 _GUESS_S = 10.0
 
@@ -39,19 +39,20 @@ class Intake:
             await self._allowance.charge(drive, tokens)
         if routing.needs is not None:
             offered = await self._offered(drive, routing.route)
-            routing = confirmed(routing, [tool.name for tool in offered])
-            drive.tools = offered if routing.needs else None
+            routing = confirmed(routing, [tool.name for tool in offered.tools])
+            if routing.needs:
+                drive.learn(offered)
         await drive.log.append("run-routed", {"route": routing.route.value})
         return {"route": routing.route.value, "rule": routing.rule, "usage": {"tokens": tokens}}
 
-    async def _offered(self, drive: DriveContext, route: Route) -> tuple[ToolDescriptor, ...]:
+    async def _offered(self, drive: DriveContext, route: Route) -> Offered:
         """Raises `PlacetError` while the executor is away; nothing for whom it refuses."""
         try:
             return await self._tools.offered(drive.run, route)
         except PlacetError as error:
             if error.retryable:
                 raise
-            return ()
+            return Offered()
 
     async def query(self, drive: DriveContext) -> str:
         """The question as it is searched for; read again by a drive that begins in the middle."""

@@ -13,11 +13,12 @@ from services.agent.adapters.graph.context import DriveContext
 from services.agent.adapters.graph.nodes.intake import Intake
 from services.agent.adapters.graph.reading import Reading
 from services.agent.adapters.graph.state import RunState, calls_of, route_of, usage_of
+from services.agent.domain.asking import Planned, PlanPrompt
 from services.agent.domain.calls import Call, CallStatus, call_id, earlier_twin
 from services.agent.domain.evidence import SEARCH
 from services.agent.domain.wanted import problem_of, tool_name
 from services.agent.errors import ModelUnavailableError
-from services.agent.ports import Model, Planned, PlanPrompt, ToolDoor
+from services.agent.ports import Model, ToolDoor
 
 _FIXED_K, _SUMMARY_K = 6, 12
 _LOOK_UP = frozenset({Route.AGENTIC_RAG, Route.VERSION_TOOL})
@@ -80,7 +81,7 @@ class Planning:
         if drive.tools is not None:
             return
         try:
-            drive.tools = await self._tools.offered(drive.run, route)
+            drive.learn(await self._tools.offered(drive.run, route))
         except PlacetError as error:
             if error.retryable:
                 raise
