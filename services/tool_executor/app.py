@@ -203,7 +203,13 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
         database=database,
         policy=policy,
         registry=registry,
-        environment=PackEnvironment(settings.database_url, originals, _scope_of(policy), settings.pack_settings),
+        environment=PackEnvironment(
+            settings.database_url,
+            originals,
+            _scope_of(policy),
+            settings.pack_settings,
+            settings.readonly_database_url,
+        ),
         rpc=RpcServer(bus, OWNER, routes, concurrency=settings.tool_executor_concurrency),
         queues=(
             _queue(bus, audit, approvals, "approved", commits.on_approved, settings.tool_executor_effect_concurrency),

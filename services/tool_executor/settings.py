@@ -20,6 +20,8 @@ class Settings(BaseSettings):
     health_host: str = "127.0.0.1"
     log_level: str = "INFO"
     database_url: str
+    # As a role that may read a few views and nothing else; without it `run_readonly_sql` is not available.
+    readonly_database_url: str = ""
     policy_engine: Literal["auto", "opa", "embedded"] = "auto"
     policy_dir: Path = Path("policies")
     opa_url: str = "http://127.0.0.1:8181"

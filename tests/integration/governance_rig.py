@@ -125,6 +125,7 @@ class GovernanceRig:
         return ExecutorSettings(
             **{**self._common("tool-executor"), **changes},
             database_url=self.postgres.url("placet_executor"),
+            readonly_database_url=self.postgres.url("placet_reader"),
             approval_public_file=self.keys.public("approval"),
             effect_signing_key_file=self.keys.private("effect"),
         )
@@ -148,6 +149,7 @@ class GovernanceRig:
             database_executor_password=passwords["placet_executor"],
             database_agent_password=passwords["placet_agent"],
             database_approval_password=passwords["placet_approval"],
+            database_reader_password=passwords["placet_reader"],
             seed_demo=True,
         )
 

@@ -17,7 +17,7 @@ from sqlalchemy import text
 from placet.contracts.errors import PlacetError
 from placet.packs.business import BusinessPack
 from placet.packs.knowledge import KnowledgePack
-from placet.storage import OWNER
+from placet.storage import OWNER, READER
 from placet.storage.seed import seed_business
 from placet.testkit.postgres import PostgresRig
 from placet.toolkit import Actor, HandOver, PackEnvironment, Preview, ResourceView, ToolContext, ToolResult, ToolSpec
@@ -73,7 +73,9 @@ class PackWorld:
         self._numbers = itertools.count(1)
 
     async def open(self, settings: dict[str, str] | None = None) -> None:
-        environment = PackEnvironment(self.rig.url(), self.rig.originals, policy_scope, settings or {})
+        environment = PackEnvironment(
+            self.rig.url(), self.rig.originals, policy_scope, settings or {}, self.rig.url(READER)
+        )
         for pack in self.packs:
             await pack.open(environment)
 

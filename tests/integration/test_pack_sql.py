@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from pack_world import ALICE, GLOBEX_ALICE, PackWorld, actor, pack_world
+from pack_world import ALICE, GLOBEX_ALICE, PackWorld, actor, pack_world, policy_scope
 from sqlalchemy import exc, text
 
 from placet.contracts.errors import ErrorCode, PlacetError
+from placet.packs.business import BusinessPack
 from placet.packs.business.sql import MAX_BYTES, SCHEMA, VIEWS
-from placet.storage import EXECUTOR
+from placet.storage import READER, Database
+from placet.toolkit import PackEnvironment
 
 SQL = "run_readonly_sql"
 
@@ -82,7 +84,7 @@ async def test_sql_another_tenant_is_invisible_by_construction(world: PackWorld)
 
 @pytest.mark.spec("I4")
 async def test_sql_views_without_a_tenant_show_nothing(world: PackWorld) -> None:
-    async with world.rig.database().transaction(read_only=True) as connection:
+    async with world.rig.database(READER).transaction(read_only=True) as connection:
         for view in VIEWS:
             assert (await connection.execute(text(f"SELECT * FROM {SCHEMA}.{view}"))).all() == []
 
@@ -176,4 +178,57 @@ async def test_sql_views_belong_to_the_executor_alone(world: PackWorld) -> None:
     rows = await world.sql(
         "SELECT DISTINCT grantee FROM information_schema.role_table_grants WHERE table_schema = :schema", schema=SCHEMA
     )
-    assert {row[0] for row in rows} == {EXECUTOR, "placet_owner"}
+    assert {row[0] for row in rows} == {READER, "placet_owner"}
+
+
+@pytest.mark.spec("G3", "G6")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM business.customers",
+        "SELECT * FROM knowledge.documents",
+        "SELECT * FROM proposals.listing",
+        "SELECT * FROM pg_authid",
+        "CREATE TABLE business_read.x (a int)",
+        "CREATE TEMP TABLE x (a int)",
+        "DELETE FROM business_read.orders",
+        "UPDATE business.orders SET paid_amount = 0",
+        "SELECT pg_read_file('/etc/passwd')",
+        "COPY (SELECT 1) TO PROGRAM 'true'",
+        "SET ROLE placet_owner",
+    ],
+)
+async def test_role_of_model_queries_can_do_nothing_but_read_its_views(world: PackWorld, statement: str) -> None:
+    """Past the allow-list and past the read-only transaction: what is left is the role's own rights."""
+
+    async def attempt() -> None:
+        async with world.rig.database(READER).transaction() as connection:
+            await connection.execute(text("SET TRANSACTION READ WRITE"))
+            await connection.exec_driver_sql(statement)
+
+    with pytest.raises((exc.DBAPIError, PlacetError)) as caught:
+        await attempt()
+    assert getattr(getattr(caught.value, "orig", None), "sqlstate", "") in ("42501", "25006"), caught.value
+
+
+@pytest.mark.spec("G3", "G6")
+async def test_role_of_model_queries_begins_read_only_unless_it_asks_for_more(world: PackWorld) -> None:
+    database = Database.open(world.rig.url(READER))
+    try:
+        async with database.transaction() as connection:
+            assert (await connection.exec_driver_sql("SHOW transaction_read_only")).scalar_one() == "on"
+    finally:
+        await database.close()
+
+
+@pytest.mark.spec("T4")
+async def test_query_without_a_read_only_connection_is_refused_and_not_run_by_another_role(world: PackWorld) -> None:
+    pack = BusinessPack()
+    await pack.open(PackEnvironment(world.rig.url(), world.rig.originals, policy_scope))
+    try:
+        spec = next(tool for tool in pack.tools() if tool.name == SQL)
+        with pytest.raises(PlacetError) as caught:
+            await spec.handler(world.context(ALICE), spec.args.model_validate({"sql": "SELECT count(*) FROM orders"}))
+        assert caught.value.code is ErrorCode.DEPENDENCY_UNAVAILABLE
+    finally:
+        await pack.close()

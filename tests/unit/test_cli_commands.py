@@ -80,9 +80,14 @@ def test_keys_give_every_service_its_own_database_role(tmp_path: Path) -> None:
     runner.invoke(app, ["keys", "--out", str(tmp_path), "--database-host", "db.internal:6543"])
     provision = dict(line.split("=", 1) for line in (tmp_path / "postgres" / "provision.env").read_text().splitlines())
     for service, role in (("agent", "agent"), ("tool-executor", "executor"), ("approval", "approval")):
-        url = (tmp_path / "postgres" / f"{service}.env").read_text().strip()
+        written = (tmp_path / "postgres" / f"{service}.env").read_text().splitlines()
+        url = written[0]
         password = provision[f"PLACET_DATABASE_{role.upper()}_PASSWORD"]
         assert url == f"PLACET_DATABASE_URL=postgresql://placet_{role}:{password}@db.internal:6543/placet"
+        if service == "tool-executor":
+            reader = provision["PLACET_DATABASE_READER_PASSWORD"]
+            readonly = f"postgresql://placet_reader:{reader}@db.internal:6543/placet"
+            assert written[1:] == [f"PLACET_READONLY_DATABASE_URL={readonly}"]
     server = dict(line.split("=", 1) for line in (tmp_path / "postgres" / "server.env").read_text().splitlines())
     assert server["POSTGRES_PASSWORD"] in provision["PLACET_DATABASE_ADMIN_URL"]
 

@@ -124,6 +124,7 @@ ADDRESSES = environment.Addresses(
         "executor": "pg://executor",
         "agent": "pg://agent",
         "approval": "pg://approval",
+        "reader": "pg://reader",
     },
 )
 
@@ -137,7 +138,12 @@ def test_environment_of_a_service_holds_its_own_secrets_only() -> None:
     secrets = {
         "gateway": {"/state/nats/gateway.seed", "/state/keys/grant.private.jwk"},
         "agent": {"/state/nats/agent.seed", "pg://agent"},
-        "tool-executor": {"/state/nats/tool-executor.seed", "/state/keys/effect.private.jwk", "pg://executor"},
+        "tool-executor": {
+            "/state/nats/tool-executor.seed",
+            "/state/keys/effect.private.jwk",
+            "pg://executor",
+            "pg://reader",
+        },
         "approval": {
             "/state/nats/approval.seed",
             "/state/keys/approval.private.jwk",

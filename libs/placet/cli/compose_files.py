@@ -39,6 +39,7 @@ def _environment_files(passwords: dict[str, str], admin: str, host: str) -> dict
         service: {"PLACET_DATABASE_URL": url(f"placet_{role}", passwords[role], DATABASE)}
         for service, role in services.items()
     }
+    files["tool-executor"]["PLACET_READONLY_DATABASE_URL"] = url("placet_reader", passwords["reader"], DATABASE)
     # Provisioning makes the database itself, so that its owner is not the administrator.
     files["server"] = {"POSTGRES_USER": ADMIN, "POSTGRES_PASSWORD": admin, "POSTGRES_DB": ADMIN}
     files["provision"] = {"PLACET_DATABASE_ADMIN_URL": url(ADMIN, admin, ADMIN)} | {

@@ -12,7 +12,7 @@ from placet.identity import keys as key_files
 SIGNING_KEYS = ("grant", "approval", "effect", "audit", "issuer")
 ISSUER = "https://issuer.placet.local"
 AUDIENCE = "placet"
-DATABASE_ROLES = ("owner", "executor", "agent", "approval")
+DATABASE_ROLES = ("owner", "executor", "agent", "approval", "reader")
 
 
 @dataclass(frozen=True, slots=True)

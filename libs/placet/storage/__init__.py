@@ -3,7 +3,7 @@
 from placet.storage.database import Database, create_engine
 from placet.storage.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from placet.storage.migrate import migrate
-from placet.storage.roles import AGENT, APPROVAL, DATABASE, EXECUTOR, OWNER, ensure_roles
+from placet.storage.roles import AGENT, APPROVAL, DATABASE, EXECUTOR, OWNER, READER, ensure_roles
 from placet.storage.seed import seed_business
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "DATABASE",
     "EXECUTOR",
     "OWNER",
+    "READER",
     "Database",
     "EmbeddedPostgres",
     "EmbeddedPostgresError",

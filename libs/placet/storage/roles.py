@@ -13,7 +13,8 @@ OWNER = "placet_owner"
 EXECUTOR = "placet_executor"
 AGENT = "placet_agent"
 APPROVAL = "placet_approval"
-ROLES = (OWNER, EXECUTOR, AGENT, APPROVAL)
+READER = "placet_reader"  # for queries that a model wrote: it may read some views, and nothing else
+ROLES = (OWNER, EXECUTOR, AGENT, APPROVAL, READER)
 
 CHECKPOINTS = "checkpoints"
 _LOCK = 0x504C4143_01  # one advisory lock id per job that replicas may race for
@@ -65,3 +66,8 @@ async def _prepare_database(connection: psycopg.AsyncConnection, database: str) 
     # LangGraph's saver creates its own tables, so the agent owns this one schema, and only this.
     await connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {} AUTHORIZATION {}").format(schema, agent))
     await connection.execute(sql.SQL("ALTER ROLE {} IN DATABASE {} SET search_path = {}").format(agent, name, schema))
+    # Rights keep the reader from writing; this keeps it from trying, and from trying for long.
+    for setting, value in (("default_transaction_read_only", "on"), ("search_path", ""), ("statement_timeout", "5s")):
+        statement = sql.SQL("ALTER ROLE {} IN DATABASE {} SET {} = {}")
+        parts = (sql.Identifier(READER), name, sql.Identifier(setting), sql.Literal(value))
+        await connection.execute(statement.format(*parts))

@@ -10,7 +10,8 @@ from placet.knowledge.embedders import UseEmbedder
 from placet.knowledge.ports import Embedder
 from placet.knowledge.seed import load
 from placet.knowledge.store import KnowledgeStore
-from placet.storage import AGENT, APPROVAL, EXECUTOR, OWNER, Database, EmbeddedPostgres, ensure_roles, migrate
+from placet.storage import EXECUTOR, OWNER, Database, EmbeddedPostgres, ensure_roles, migrate
+from placet.storage.roles import ROLES
 from placet.storage.seed import seed_business
 from placet.testkit.inline_parser import InlineParser
 from placet.testkit.originals import MemoryOriginals
@@ -21,7 +22,7 @@ class PostgresRig:
 
     def __init__(self, directory: Path) -> None:
         self.server = EmbeddedPostgres(directory)
-        self.passwords = {role: secrets.token_urlsafe(16) for role in (OWNER, EXECUTOR, AGENT, APPROVAL)}
+        self.passwords = {role: secrets.token_urlsafe(16) for role in ROLES}
         self.originals = MemoryOriginals()
         self.embedder: Embedder = UseEmbedder()
         self._databases: dict[str, Database] = {}

@@ -32,12 +32,16 @@ class ScopeResolver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PackEnvironment:
-    """What the executor hands to a pack when it opens it. `settings` are the pack's own, from `PLACET_PACK_*`."""
+    """What the executor hands to a pack when it opens it. `settings` are the pack's own, from `PLACET_PACK_*`.
+
+    `readonly_database_url` connects as a role that may read a few views and nothing else; empty where there is none.
+    """
 
     database_url: str
     originals: OriginalStore
     scope: ScopeResolver
     settings: dict[str, str] = field(default_factory=dict)
+    readonly_database_url: str = ""
 
 
 class ToolPack(Protocol):

@@ -16,7 +16,7 @@ def provision(
     """Prepare the bus and the database: streams and buckets, roles, migrations. Safe to repeat.
 
     Reads PLACET_NATS_URL, PLACET_NATS_SEED_FILE (of the user `provision`), PLACET_DATABASE_ADMIN_URL and
-    PLACET_DATABASE_{OWNER,EXECUTOR,AGENT,APPROVAL}_PASSWORD: the passwords the database roles get.
+    PLACET_DATABASE_{OWNER,EXECUTOR,AGENT,APPROVAL,READER}_PASSWORD: the passwords the database roles get.
     """
     import asyncio
 

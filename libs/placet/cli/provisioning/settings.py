@@ -22,6 +22,7 @@ class Settings(BaseSettings):
     database_executor_password: str
     database_agent_password: str
     database_approval_password: str
+    database_reader_password: str
     seed_demo: bool = False
     # As the executor gets them: documents must be taken in with the model with which they are searched.
     pack_settings: dict[str, str] = {}
@@ -34,4 +35,5 @@ class Settings(BaseSettings):
             "placet_executor": self.database_executor_password,
             "placet_agent": self.database_agent_password,
             "placet_approval": self.database_approval_password,
+            "placet_reader": self.database_reader_password,
         }

@@ -106,6 +106,7 @@ def _particular(service: str, state: StateDir, addresses: Addresses, engine: str
     if service == "tool-executor":
         return policy | {
             "PLACET_DATABASE_URL": addresses.database_urls["executor"],
+            "PLACET_READONLY_DATABASE_URL": addresses.database_urls["reader"],
             "PLACET_EFFECT_SIGNING_KEY_FILE": str(state.keys / "effect.private.jwk"),
         }
     if service == "approval":

@@ -24,6 +24,7 @@ class Store:
 
     def __init__(self) -> None:
         self._database: Database | None = None
+        self._reader: Database | None = None
         self.payments: Payments | None = None
 
     @property
@@ -32,14 +33,26 @@ class Store:
             raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The business tools are not open.")
         return self._database
 
-    def open(self, url: str, settings: Mapping[str, str]) -> None:
+    @property
+    def reader(self) -> Database:
+        """The connection of the role that can only read, for queries that a model wrote."""
+        if self._reader is None:
+            raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "There is no read-only connection here.")
+        return self._reader
+
+    def open(self, url: str, readonly_url: str, settings: Mapping[str, str]) -> None:
         self.payments = Payments.open(settings)
         self._database = Database.open(url, application="placet-business")
+        if readonly_url:
+            self._reader = Database.open(readonly_url, pool_size=1, overflow=4, application="placet-reader")
 
     async def close(self) -> None:
         payments, self.payments = self.payments, None
         if payments is not None:
             await payments.close()
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            await reader.close()
         database, self._database = self._database, None
         if database is not None:
             await database.close()

@@ -44,7 +44,7 @@ class BusinessPack:
 
     async def open(self, environment: PackEnvironment) -> None:
         """Connections are made at the first call, so a database that is down does not keep the pack from opening."""
-        self._store.open(environment.database_url, environment.settings)
+        self._store.open(environment.database_url, environment.readonly_database_url, environment.settings)
 
     async def ready(self) -> bool:
         try:

@@ -88,7 +88,7 @@ class RunReadonlySqlTool:
         statement = _compile(args.sql)
         local = {"placet.tenant": ctx.tenant, "statement_timeout": str(STATEMENT_TIMEOUT_MS), "work_mem": "4MB"}
         try:
-            async with self._store.database.transaction(local=local, read_only=True) as connection:
+            async with self._store.reader.transaction(local=local, read_only=True) as connection:
                 # Without parameters the driver leaves per cent signs and colons in texts alone.
                 plain = await connection.execution_options(no_parameters=True)
                 result = await plain.exec_driver_sql(statement)
