@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
 
 import httpx
 import pytest
+from gateway_process import process
 from gateway_rig import House, open_house
 from gateway_streams import frames
 
 from placet.testkit.ports import free_port
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -96,51 +91,10 @@ async def test_event_stream_open_while_the_bus_was_away_goes_on_without_a_gap(ho
     assert seen == list(range(1, 8))
 
 
-@asynccontextmanager
-async def process(house: House, **environment: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
-    """`python -m services.gateway`, as it is started in production."""
-    port = free_port()
-    settings = house.settings
-    values = {
-        "PLACET_NATS_URL": settings.nats_url,
-        "PLACET_NATS_SEED_FILE": str(settings.nats_seed_file),
-        "PLACET_GATEWAY_PORT": str(port),
-        "PLACET_GATEWAY_JWKS_FILE": str(settings.gateway_jwks_file),
-        "PLACET_GATEWAY_GRANT_KEY_FILE": str(settings.gateway_grant_key_file),
-        "PLACET_GATEWAY_ISSUER": settings.gateway_issuer,
-        "PLACET_GATEWAY_AUDIENCE": settings.gateway_audience,
-    }
-    path = os.pathsep.join((str(ROOT), str(ROOT / "libs")))
-    child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "services.gateway",
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": path, **values, **environment},
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        yield child, f"http://127.0.0.1:{port}"
-    finally:
-        if child.returncode is None:
-            child.kill()
-        await child.wait()
-
-
-async def until_up(url: str) -> None:
-    async with httpx.AsyncClient(base_url=url) as client, asyncio.timeout(60):
-        while True:
-            try:
-                if (await client.get("/readyz")).status_code == 200:
-                    return
-            except httpx.TransportError:
-                pass
-            await asyncio.sleep(0.05)
-
-
 async def test_process_on_sigterm_ends_streams_answers_what_is_open_and_exits_0(house: House) -> None:
-    async with process(house) as (child, url):
-        await until_up(url)
+    async with process(house) as gateway:
+        child, url = gateway.child, gateway.url
+        await gateway.until_up()
         client = house.as_(url=url)
         run_id = (await client.post("/api/runs", json={"question": "hold"})).json()["run_id"]
         house.executor.delay_s = 1.0
@@ -157,7 +111,8 @@ async def test_process_on_sigterm_ends_streams_answers_what_is_open_and_exits_0(
 
 
 async def test_process_with_a_bus_that_never_comes_can_be_stopped(house: House) -> None:
-    async with process(house, PLACET_NATS_URL=f"nats://127.0.0.1:{free_port()}") as (child, _):
+    async with process(house, PLACET_NATS_URL=f"nats://127.0.0.1:{free_port()}") as gateway:
+        child = gateway.child
         assert child.stderr is not None
         assert b"connecting" in await asyncio.wait_for(child.stderr.readline(), 20)
         assert child.returncode is None
@@ -166,7 +121,8 @@ async def test_process_with_a_bus_that_never_comes_can_be_stopped(house: House) 
 
 
 async def test_process_without_settings_says_what_is_missing(house: House) -> None:
-    async with process(house, PLACET_GATEWAY_JWKS_FILE="") as (child, _):
+    async with process(house, PLACET_GATEWAY_JWKS_FILE="") as gateway:
+        child = gateway.child
         _, error = await asyncio.wait_for(child.communicate(), 20)
         assert child.returncode == 1
         assert b"set exactly one of PLACET_GATEWAY_JWKS_FILE and PLACET_GATEWAY_JWKS_URL" in error

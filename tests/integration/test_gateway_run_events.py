@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from gateway_fake_agent import waiting_card
 from gateway_rig import House, open_house
-from gateway_streams import Frame, begin, delta, frames, ids, read
+from gateway_streams import Frame, begin, delta, frames, ids, read, seats
 
 
 @pytest.fixture(scope="module")
@@ -170,3 +171,33 @@ async def test_events_two_hundred_clients_are_served_from_one_subscription(house
         await delta(house, run_id, 5)
         await house.agent.complete(run_id, "", [])
         assert [ids(await reader) for reader in readers] == [list(range(1, 8))] * 200
+
+
+@pytest.mark.spec("U5", "T7", "T13")
+async def test_waiting_card_is_metadata_only_whatever_the_event_holds(house: House) -> None:
+    run_id = await begin(house)
+    await house.agent.append(run_id, "run-waiting-for-human", {**waiting_card(), "preview": "what approval releases"})
+    alice = house.as_()
+    (_, waiting) = await read(alice, run_id, most=2)
+    assert (waiting.data or {})["data"] == waiting_card()
+    shown = (await alice.get(f"/api/runs/{run_id}")).json()
+    assert shown["approval"] == {**waiting_card(), "decision": None}
+    await house.agent.complete(run_id, "", [])
+
+
+@pytest.mark.spec("U5")
+async def test_client_that_disconnects_cancels_nothing_and_finds_the_run_going_on(house: House) -> None:
+    run_id = await begin(house)
+    client = house.as_()
+    cancelled = house.agent.count("cancel-run")
+    assert ids(await read(client, run_id, most=1)) == [1]
+    async with asyncio.timeout(5):
+        while seats(house, run_id):
+            await asyncio.sleep(0.02)
+    await delta(house, run_id)
+    assert (await client.get(f"/api/runs/{run_id}")).json()["status"] == "running"
+    assert house.agent.count("cancel-run") == cancelled
+    await client.post(f"/api/runs/{run_id}/cancel")
+    assert house.agent.count("cancel-run") == cancelled + 1
+    rest = await read(client, run_id, "1")
+    assert [one.event for one in rest] == ["message.delta", "run.completed"]

@@ -7,7 +7,7 @@ from enum import StrEnum
 import orjson
 
 from placet.contracts.runs import SSE_TYPES
-from services.gateway.domain.runs import RunSeen
+from services.gateway.domain.runs import WAITING, RunSeen, card
 
 HEARTBEAT = b": heartbeat\n\n"
 _MAX_ID_DIGITS = 12
@@ -21,7 +21,7 @@ def frame(seen: RunSeen) -> bytes:
         "seq": seen.seq,
         "type": type_,
         "time": seen.time,
-        "data": seen.event.data,
+        "data": card(seen.event.data) if seen.name == WAITING else seen.event.data,
     }
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (seen.seq, type_.encode(), orjson.dumps(document))
 

@@ -15,6 +15,9 @@ RESUMED = "run-resumed"
 COMPLETED = "run-completed"
 DELTA = "message-delta"
 
+# What may be said about a proposal before anybody has decided: metadata, never what the approval is to release (U5).
+_CARD = ("proposal_id", "tool", "title", "risk", "expires_at")
+
 _METERS = ("steps", "tool_calls", "tokens", "cost")
 
 
@@ -136,7 +139,7 @@ def _approval(by_name: dict[str, RunSeen]) -> dict[str, Any] | None:
     if waiting is None:
         return None
     decided = resumed is not None and resumed.seq > waiting.seq
-    return {**waiting.event.data, "decision": resumed.event.data.get("decision") if resumed and decided else None}
+    return {**card(waiting.event.data), "decision": resumed.event.data.get("decision") if resumed and decided else None}
 
 
 def _budget(event: RunEvent, until: datetime) -> dict[str, dict[str, float | None]]:
@@ -150,6 +153,11 @@ def _elapsed_s(started_at: str, until: datetime) -> float:
         return round(max(0.0, (until - datetime.fromisoformat(started_at)).total_seconds()), 3)
     except (ValueError, TypeError):
         return 0.0
+
+
+def card(data: dict[str, Any]) -> dict[str, Any]:
+    """A waiting card, whatever else its event may hold."""
+    return {name: data[name] for name in _CARD if name in data}
 
 
 def in_order(seen: Iterable[RunSeen]) -> tuple[RunSeen, ...]:

@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from placet.contracts.runs import RunFinish, StartRun
-from services.gateway.domain.runs import COMPLETED, WAITING, RunKey, RunSeen
+from services.gateway.domain.runs import COMPLETED, WAITING, RunKey, RunSeen, card
 from services.gateway.handlers.answers import StrictRoute, documented, json_answer
 from services.gateway.handlers.caller import Caller, CallerDep
 from services.gateway.handlers.citations import as_shown, shown
@@ -18,8 +18,6 @@ from services.gateway.handlers.following import Follower
 from services.gateway.handlers.models import ChatAnswer, ChatPending, Question
 
 router = APIRouter(route_class=StrictRoute, tags=["runs"])
-
-_CARD = ("proposal_id", "tool", "title", "risk", "expires_at")
 
 
 async def start_run(caller: Caller, body: Question) -> StartRun:
@@ -45,8 +43,7 @@ async def on_chat(body: Question, caller: CallerDep) -> Response:
         return json_answer({**turn, "status": "running"}, 202)
     data = seen.event.data
     if seen.name == WAITING:
-        card = {name: data.get(name) for name in _CARD}
-        return json_answer({**turn, "status": "waiting_for_human", "proposal": card}, 202)
+        return json_answer({**turn, "status": "waiting_for_human", "proposal": card(data)}, 202)
     return json_answer(
         {
             **turn,
