@@ -47,7 +47,7 @@ ORDER BY distance, v.chunk_id LIMIT :limit
 """
 _DISTANCE = "sketch <~> CAST(CAST(:sketch AS text) AS bit(512))"
 # The sum keeps the graph index away: it would stop at what is near, not at what is near and readable.
-_SKETCHED = text(_BY_SKETCH.format(readable=_READABLE, order=f"{_DISTANCE} + 0, chunk_id"))
+_SKETCHED = text(_BY_SKETCH.format(readable=_READABLE, order=f"({_DISTANCE}) + 0, chunk_id"))
 _GRAPH = text(_BY_SKETCH.format(readable=_READABLE, order=_DISTANCE))
 
 
