@@ -12,12 +12,14 @@ from placet.contracts.errors import ErrorCode, PlacetError
 from placet.knowledge.ports import Embedder
 
 USE_MODEL = "use-multilingual-3"
+NO_MODEL = "none"
+_OPENAI = "openai:"
 
 
 class NoEmbedder:
     """Lexical search only."""
 
-    model = "none"
+    model = NO_MODEL
     weight = 0.0
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -56,7 +58,7 @@ class OpenAIEmbedder:
     weight = 0.6  # better at facts than the offline one; not measured, for it takes a key
 
     def __init__(self, model: str, *, base_url: str | None = None, api_key: str, timeout_s: float = 10.0) -> None:
-        self.model = f"openai:{model}"
+        self.model = f"{_OPENAI}{model}"
         self._settings: dict[str, Any] = {
             "model": model,
             "base_url": base_url,
@@ -113,6 +115,16 @@ def embedder_of(settings: Mapping[str, str]) -> Embedder:
         base_url=settings.get("embedder_base_url"),
         api_key=settings.get("embedder_api_key"),
     )
+
+
+def embedder_named(model: str, settings: Mapping[str, str]) -> Embedder | None:
+    """The embedder whose space is named `model`, or None when this installation cannot ask it."""
+    if model == USE_MODEL:
+        return UseEmbedder()
+    key = settings.get("embedder_api_key")
+    if model.startswith(_OPENAI) and key:
+        return OpenAIEmbedder(model.removeprefix(_OPENAI), base_url=settings.get("embedder_base_url"), api_key=key)
+    return None
 
 
 def _unit(vector: list[float]) -> list[float]:

@@ -17,7 +17,8 @@ MOSTLY = 0.5
 class ReadableScope:
     """`keys` name bases and, where a document narrows its base, single documents. Counts are of published chunks.
 
-    `mostly` says that it is at least half of what the tenant has: of that only the way of searching depends.
+    `mostly` says that it is at least half of what the tenant has: of that only the way of searching depends. `model` is
+    the embedding model that serves, None before the first one.
     """
 
     tenant: str
@@ -25,6 +26,7 @@ class ReadableScope:
     chunks: int
     term_total: int
     mostly: bool = False
+    model: str | None = None
 
 
 def settings(scope: KnowledgeScope) -> dict[str, str]:
@@ -61,7 +63,8 @@ WITH open_bases AS MATERIALIZED (
 )
 SELECT coalesce(array_agg(t.scope_key), '{}') AS keys, coalesce(sum(t.chunks), 0) AS chunks,
        coalesce(sum(t.terms), 0) AS term_total,
-       (SELECT coalesce(sum(a.chunks), 0) FROM knowledge.scope_totals a WHERE a.tenant = :tenant) AS all_chunks
+       (SELECT coalesce(sum(a.chunks), 0) FROM knowledge.scope_totals a WHERE a.tenant = :tenant) AS all_chunks,
+       (SELECT m.model FROM knowledge.embedding_models m WHERE m.status = 'serving') AS model
 FROM keys JOIN knowledge.scope_totals t ON t.tenant = :tenant AND t.scope_key = keys.scope_key AND t.chunks > 0
 """)
 
@@ -71,4 +74,4 @@ async def resolve(connection: AsyncConnection, scope: KnowledgeScope) -> Readabl
     row = (await connection.execute(_RESOLVE, {"tenant": scope.tenant})).one()
     chunks = int(row.chunks)
     mostly = chunks >= MOSTLY * int(row.all_chunks)
-    return ReadableScope(scope.tenant, tuple(row.keys), chunks, int(row.term_total), mostly)
+    return ReadableScope(scope.tenant, tuple(row.keys), chunks, int(row.term_total), mostly, row.model)

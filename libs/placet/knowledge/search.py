@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,10 +13,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from placet.contracts.errors import PlacetError
 from placet.knowledge import scope as scopes
 from placet.knowledge import vectors
+from placet.knowledge.embedders import NO_MODEL
 from placet.knowledge.lexical import candidates_of, corpus_of
 from placet.knowledge.models import Hit, KnowledgeScope
 from placet.knowledge.ports import Database, Embedder
 from placet.knowledge.ranking import Corpus, bm25, coverage, fuse, snippet
+from placet.knowledge.scope import ReadableScope
 from placet.knowledge.tokens import query_terms
 
 VECTOR_CANDIDATES = 50
@@ -37,55 +39,93 @@ WHERE b.tenant = :tenant AND b.chunk_id = ANY(CAST(:ids AS text[]))
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
-    """Reads only; one instance serves all actors."""
+class Question:
+    """What is searched for: its words, and its place in the space of `embedder`; without a vector, words alone."""
 
-    database: Database
+    wanted: list[str]
     embedder: Embedder
+    vector: list[float] | None
+
+
+class Search:
+    """Reads only; one instance serves all actors.
+
+    `others` gives the embedder of another model, if there is one: while a new model is prepared, and for a process that
+    was started before or after the change, search goes on with the model that has all chunks.
+    """
+
+    def __init__(
+        self, database: Database, embedder: Embedder, others: Callable[[str], Embedder | None] = lambda _: None
+    ) -> None:
+        self._database = database
+        self._others = others
+        self._own = embedder
+        self._serving = embedder
 
     async def find(self, scope: KnowledgeScope, query: str, k: int) -> list[Hit]:
         """The best `k` (at most 50) chunks of published versions that `scope` may read now, best first."""
         k = max(1, min(k, MAX_K))
         wanted = query_terms(query[:MAX_QUERY])
-        vector = await self._vector(query)
+        question = await self._question(query, wanted)
         local = {**scopes.settings(scope), **vectors.SETTINGS}
-        async with self.database.transaction(local=local, read_only=True) as connection:
+        async with self._database.transaction(local=local, read_only=True) as connection:
             readable = await scopes.resolve(connection, scope)
-            corpus = await corpus_of(connection, readable, wanted)
-            candidates = await candidates_of(connection, readable, corpus, wanted)
-            near: dict[str, float] = {}
-            if vector is not None:
-                near = await vectors.nearest(
-                    connection, readable, model=self.embedder.model, vector=vector, limit=VECTOR_CANDIDATES
-                )
-            ranked = fuse(bm25(candidates, corpus, wanted), near, self.embedder.weight)
-            bodies = await _read_bodies(connection, scope.tenant, list(ranked)[: k + SPARE])
-        counts = {candidate.chunk_id: candidate.counts for candidate in candidates}
-        readable_now = [(chunk_id, score) for chunk_id, score in ranked.items() if chunk_id in bodies]
-        return [
-            replace(
-                _hit(bodies[chunk_id], wanted, corpus),
-                score=round(score, 6),
-                coverage=round(coverage(counts.get(chunk_id, {}), wanted, corpus), 4),
-                similarity=near.get(chunk_id),
-            )
-            for chunk_id, score in readable_now[:k]
-        ]
+            if not self._another_serves(readable.model):
+                return await _found(connection, readable, question, k)
+        # The model was changed since the last search: once, and with the connection given back while it is loaded.
+        question = await self._question(query, wanted)
+        async with self._database.transaction(local=local, read_only=True) as connection:
+            return await _found(connection, await scopes.resolve(connection, scope), question, k)
 
     async def resolve(self, scope: KnowledgeScope, chunk_ids: Sequence[str]) -> list[Hit]:
         """Of `chunk_ids`, in their order, those that exist, are published and may be read now. Others are left out."""
-        async with self.database.transaction(local=scopes.settings(scope), read_only=True) as connection:
+        async with self._database.transaction(local=scopes.settings(scope), read_only=True) as connection:
             bodies = await _read_bodies(connection, scope.tenant, list(dict.fromkeys(chunk_ids)))
         return [_hit(bodies[chunk_id]) for chunk_id in dict.fromkeys(chunk_ids) if chunk_id in bodies]
 
-    async def _vector(self, query: str) -> list[float] | None:
-        """The query as a vector, before a connection is held; without one the search is lexical only."""
+    async def _question(self, query: str, wanted: list[str]) -> Question:
+        """Embedded before a connection is held."""
+        embedder = self._serving
         try:
-            embedded = await self.embedder.embed([_embeddable(query)])
+            embedded = await embedder.embed([_embeddable(query)])
         except PlacetError as error:
             _log.warning("searching without vectors: %s", error)
-            return None
-        return embedded[0] if embedded else None
+            embedded = []
+        return Question(wanted, embedder, embedded[0] if embedded else None)
+
+    def _another_serves(self, model: str | None) -> bool:
+        """Whether the serving model is another one than the last question was embedded with; then that is taken."""
+        if model in (None, self._serving.model) or self._own.model == NO_MODEL:
+            return False
+        other = self._own if model == self._own.model else self._others(model or "")
+        if other is None:
+            return False
+        self._serving = other
+        return True
+
+
+async def _found(connection: AsyncConnection, readable: ReadableScope, question: Question, k: int) -> list[Hit]:
+    wanted, embedder = question.wanted, question.embedder
+    corpus = await corpus_of(connection, readable, wanted)
+    candidates = await candidates_of(connection, readable, corpus, wanted)
+    near: dict[str, float] = {}
+    if question.vector is not None:
+        near = await vectors.nearest(
+            connection, readable, model=embedder.model, vector=question.vector, limit=VECTOR_CANDIDATES
+        )
+    ranked = fuse(bm25(candidates, corpus, wanted), near, embedder.weight)
+    bodies = await _read_bodies(connection, readable.tenant, list(ranked)[: k + SPARE])
+    counts = {candidate.chunk_id: candidate.counts for candidate in candidates}
+    readable_now = [(chunk_id, score) for chunk_id, score in ranked.items() if chunk_id in bodies]
+    return [
+        replace(
+            _hit(bodies[chunk_id], wanted, corpus),
+            score=round(score, 6),
+            coverage=round(coverage(counts.get(chunk_id, {}), wanted, corpus), 4),
+            similarity=near.get(chunk_id),
+        )
+        for chunk_id, score in readable_now[:k]
+    ]
 
 
 def _embeddable(query: str) -> str:

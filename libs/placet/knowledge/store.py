@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.knowledge import catalogue
@@ -36,12 +36,19 @@ class KnowledgeStore:
     """
 
     def __init__(
-        self, database: Database, originals: OriginalStore, embedder: Embedder, parser: FileParser | None = None
+        self,
+        database: Database,
+        originals: OriginalStore,
+        embedder: Embedder,
+        parser: FileParser | None = None,
+        *,
+        others: Callable[[str], Embedder | None] = lambda _: None,
     ) -> None:
+        """`others` gives the embedder of a model by name: search asks the serving one while another is prepared."""
         self._database = database
         self._originals = originals
         self._parser = parser or Parser()
-        self._search = Search(database, embedder)
+        self._search = Search(database, embedder, others)
         self._publishing = Publishing(database)
         self._access = AccessLists(database)
         self.indexing = Indexing(database, originals, self._parser, embedder)

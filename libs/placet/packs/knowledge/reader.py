@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import Any
 
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.execution import EvidenceRef
 from placet.knowledge import catalogue
-from placet.knowledge.embedders import embedder_of
+from placet.knowledge.embedders import embedder_named, embedder_of
 from placet.knowledge.models import DocumentInfo, KnowledgeScope
+from placet.knowledge.reembedding import Reembedding
 from placet.knowledge.store import KnowledgeStore
+from placet.observability.context import new_id
 from placet.storage import Database
 from placet.toolkit import Actor, PackEnvironment, ResourceView
 
@@ -21,20 +25,28 @@ class Reader:
     """Store, database and scope resolver; before `open` and after `close` every call is `dependency_unavailable`.
 
     Settings of the pack: `embedder` (`use`, `none`, `openai`), `embedder_model`, `embedder_base_url`,
-    `embedder_api_key`; they must name the model with which the documents were taken in.
+    `embedder_api_key`. After a change of the model, search goes on with the old one until every chunk has been embedded
+    anew, in the background.
     """
 
     def __init__(self) -> None:
         self._opened: tuple[KnowledgeStore, Database, PackEnvironment] | None = None
+        self._embedding: asyncio.Task[None] | None = None
 
     def open(self, environment: PackEnvironment) -> None:
         """Raises `ValueError` for an embedder that does not exist."""
         embedder = embedder_of(environment.settings)
         database = Database.open(environment.database_url, application="placet-knowledge")
-        self._opened = (KnowledgeStore(database, environment.originals, embedder), database, environment)
+        others = partial(embedder_named, settings=environment.settings)
+        store = KnowledgeStore(database, environment.originals, embedder, others=others)
+        self._opened = (store, database, environment)
+        self._embedding = asyncio.create_task(Reembedding(database, embedder, new_id("embed")).run())
 
     async def close(self) -> None:
         opened, self._opened = self._opened, None
+        if self._embedding is not None:
+            self._embedding.cancel()
+            await asyncio.wait([self._embedding])
         if opened is not None:
             await opened[1].close()
 
