@@ -105,6 +105,10 @@ bench-approvals: setup ## One approved action beside a plain table: runs/s, late
 bench-governed-read: setup ## One governed read beside a raw round trip on the bus
 	@$(BIN)/python -m tests.benchmarks governed-read
 
+.PHONY: bench-search
+bench-search: setup ## Ingest, query time and memory as chunks grow; SIZES="1000 20000" for a shorter run
+	@$(BIN)/python -m tests.benchmarks.search $(if $(SIZES),--sizes $(SIZES))
+
 .PHONY: clean
 clean: ## Remove the environment and all local state
 	@rm -rf $(VENV) .placet .mypy_cache .ruff_cache
