@@ -6,8 +6,8 @@ from alembic import op
 
 from placet.storage.roles import EXECUTOR
 
-revision = "0006"
-down_revision: str | None = "0005"
+revision = "0007"
+down_revision: str | None = "0006"
 branch_labels: str | None = None
 depends_on: str | None = None
 
