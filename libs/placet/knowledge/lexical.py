@@ -20,7 +20,7 @@ from placet.knowledge.tokens import quoted
 
 CANDIDATES = 100
 EXACT_CHUNKS = 2_000  # up to here every chunk that holds a word is ranked and counted
-RANKED_ROWS = 600  # above it this many of each kind that is looked at
+RANKED_ROWS = 400  # above it this many of each kind that is looked at
 KEYS_IN_INDEX = 24  # each costs a comparison per chunk found: 100 take ten times as long as none
 SAMPLE = 64  # every so many-th chunk is in the sample; the migration says which
 _RARE = 4  # seen at most so often in the sample: worth counting

@@ -17,7 +17,6 @@ _WORD = re.compile(rf"[{_UNSPACED}]+|\d+(?:[.,]\d+)*(?!{_PLAIN})|{_PLAIN}+")
 _WIDE_PUNCTUATION = "！-／：-＠［-｀｛-～￥"
 _NOT_WIDE_PUNCTUATION = re.compile(rf"[^{_WIDE_PUNCTUATION}]+")
 _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
-_ENGLISH = re.compile(r"[a-z]+")
 MAX_TERM = 64  # characters; longer runs are noise (encoded data)
 _MAX_POSITION = 16_383  # PostgreSQL's limit within one tsvector
 _MAX_POSITIONS = 255  # ... and per term
@@ -54,12 +53,12 @@ def terms(text: str) -> list[str]:
     """The terms of a text, in order. Case and the width of letters do not matter."""
     found: list[str] = []
     for word in _WORD.findall(normalise(text).casefold()):
-        if _IS_UNSPACED.match(word):
+        if word.isascii() and word.isalpha():
+            found.append(_stem(word[:MAX_TERM]))
+        elif _IS_UNSPACED.match(word):
             found.extend(word[i : i + 2] for i in range(max(1, len(word) - 1)))
         elif "," in word or "." in word:
             found.append(word.replace(",", "")[:MAX_TERM])
-        elif _ENGLISH.fullmatch(word):
-            found.append(_stem(word[:MAX_TERM]))
         else:
             found.append(word[:MAX_TERM])
     return found

@@ -14,8 +14,9 @@ import shutil
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 
 import psutil
 from sqlalchemy.engine import make_url
@@ -24,6 +25,7 @@ from placet.knowledge.embedders import UseEmbedder
 from placet.knowledge.models import KnowledgeScope
 from placet.knowledge.search import Search
 from placet.knowledge.store import KnowledgeStore
+from placet.storage import Database
 from placet.testkit.inline_parser import InlineParser
 from placet.testkit.postgres import PostgresRig
 from tests.benchmarks.search.corpus import DIMENSIONS, Corpus
@@ -31,7 +33,7 @@ from tests.benchmarks.search.filling import MODEL, fill
 from tests.integration.knowledge_world import add_base, add_document, new_tenant
 
 READERS = {"0.1%": "few", "10%": "tenth", "100%": "everything"}
-QUESTIONS = 60
+QUESTIONS, WARM_UP = 60, 10
 K = 10
 
 
@@ -47,13 +49,19 @@ class Given:
         return [self._known.get(text) or [DIMENSIONS**-0.5] * DIMENSIONS for text in texts]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    chunks: int
+@dataclass(slots=True)
+class Cell:
+    """One reader of one size; times in ms."""
+
+    corpus: Corpus
     visible: str
-    hits: float
-    p50_ms: float
-    p99_ms: float
+    took: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    hits: int = 0
+
+    @property
+    def mean_hits(self) -> float:
+        return self.hits / len(self.took)
 
 
 def main() -> None:
@@ -66,20 +74,17 @@ async def _measure(sizes: Sequence[int]) -> None:
     directory = Path(tempfile.mkdtemp(prefix="placet-bench-"))
     directory.chmod(0o755)  # the database runs as an unprivileged user below it
     rig = PostgresRig(directory / "postgres")
-    rows: list[Row] = []
     try:
         await rig.start()
         await _ingest(rig)
-        print(f"\n{'chunks':>8}{'visible':>9}{'hits':>6}{'p50 ms':>9}{'p99 ms':>9}{'p50 / smallest':>16}")
-        for size in sizes:
+        corpora = [Corpus(size) for size in sizes]
+        for corpus in corpora:
             started = time.perf_counter()
-            corpus = Corpus(size)
-            await fill(_admin(rig), f"bench-{size}", corpus)
+            await fill(_admin(rig), f"bench-{corpus.chunks}", corpus)
             filled_s = time.perf_counter() - started
-            for visible in READERS:
-                rows.append(await _search(rig, corpus, visible))
-                _print(rows)
-            print(f"{'':8}filled in {filled_s:.0f} s; {await _sizes(rig)}; {_memory()}", flush=True)
+            print(f"{corpus.chunks} chunks filled in {filled_s:.0f} s; {await _sizes(rig)}", flush=True)
+        _print(await _search(rig, [Cell(corpus, visible) for visible in READERS for corpus in corpora]))
+        print(_memory())
     finally:
         await rig.close()
         shutil.rmtree(directory, ignore_errors=True)
@@ -116,19 +121,33 @@ async def _ingest(rig: PostgresRig) -> None:
     print(f"and {question_ms:.1f} ms for a question, which comes on top of the times below")
 
 
-async def _search(rig: PostgresRig, corpus: Corpus, visible: str) -> Row:
-    questions = corpus.questions(QUESTIONS)
-    search = Search(rig.database(), Given(dict(questions)))
-    reader = KnowledgeScope(f"bench-{corpus.chunks}", "reader", frozenset({READERS[visible]}))
-    took, hits = [], 0
-    for text, _ in (*questions[:10], *questions):
-        started = time.perf_counter()
-        found = await search.find(reader, text, K)
-        took.append((time.perf_counter() - started) * 1e3)
-        hits += len(found)
-    measured = sorted(took[10:])
-    p99 = measured[int(len(measured) * 0.99)]
-    return Row(corpus.chunks, visible, hits / len(took), measured[len(measured) // 2], p99)
+async def _search(rig: PostgresRig, cells: Sequence[Cell]) -> Sequence[Cell]:
+    """Cell by cell within each question, so that whatever else the machine does meets all of them alike."""
+    questions = cells[0].corpus.questions(WARM_UP + QUESTIONS)
+    # One connection, one process of the server: what that process and this one compute is the cost of a search.
+    database = Database.open(rig.url(), pool_size=1, overflow=0, application="bench")
+    search = Search(database, Given(dict(questions)))
+    async with database.transaction(read_only=True) as connection:
+        server = psutil.Process((await connection.exec_driver_sql("SELECT pg_backend_pid()")).scalar_one())
+    try:
+        for number, (text, _) in enumerate(questions):
+            for cell in cells:
+                reader = KnowledgeScope(f"bench-{cell.corpus.chunks}", "reader", frozenset({READERS[cell.visible]}))
+                computed, started = _computed(server), time.perf_counter()
+                found = await search.find(reader, text, K)
+                took = time.perf_counter() - started
+                if number >= WARM_UP:
+                    cell.took.append(took * 1e3)
+                    cell.cpu.append((_computed(server) - computed) * 1e3)
+                    cell.hits += len(found)
+    finally:
+        await database.close()
+    return cells
+
+
+def _computed(server: psutil.Process) -> float:
+    times = server.cpu_times()
+    return time.process_time() + times.user + times.system
 
 
 async def _sizes(rig: PostgresRig) -> str:
@@ -148,12 +167,24 @@ def _memory() -> str:
     return f"memory {own:.0f} MB here, {sum(child.memory_full_info().pss for child in server) / 1e6:.0f} MB database"
 
 
-def _print(rows: Sequence[Row]) -> None:
-    row = rows[-1]
-    same = next(other for other in rows if other.visible == row.visible)
-    # Fewer hits are less work: a ratio is told only where the result is as large.
-    ratio = f"{row.p50_ms / same.p50_ms:.2f}" if abs(row.hits - same.hits) < 0.5 else "-"
-    print(f"{row.chunks:>8}{row.visible:>9}{row.hits:>6.1f}{row.p50_ms:>9.2f}{row.p99_ms:>9.2f}{ratio:>16}", flush=True)
+def _print(cells: Sequence[Cell]) -> None:
+    print(
+        f"\n{'visible':>8}{'chunks':>9}{'hits':>6}{'p50 ms':>9}{'p99 ms':>9}{'CPU ms':>9}"
+        f"{'p50 ratio':>11}{'CPU ratio':>11}"
+    )
+    smallest: dict[str, Cell] = {}
+    for cell in cells:
+        # Fewer hits are less work: ratios are told to the smallest size with as large a result.
+        if cell.visible not in smallest and cell.mean_hits > K - 0.5:
+            smallest[cell.visible] = cell
+        first = smallest.get(cell.visible, cell)
+        took = sorted(cell.took)
+        p50, cpu = took[len(took) // 2], fmean(cell.cpu)
+        ratio = p50 / sorted(first.took)[len(took) // 2]
+        print(
+            f"{cell.visible:>8}{cell.corpus.chunks:>9}{cell.mean_hits:>6.1f}{p50:>9.2f}"
+            f"{took[int(len(took) * 0.99)]:>9.2f}{cpu:>9.2f}{ratio:>11.2f}{cpu / fmean(first.cpu):>11.2f}"
+        )
 
 
 if __name__ == "__main__":

@@ -60,11 +60,14 @@ async def _documents(cursor: psycopg.AsyncCursor, tenant: str, corpus: Corpus) -
     await cursor.executemany(
         "INSERT INTO knowledge.documents (tenant, document_id, base_id, title) VALUES (%s, %s, %s, %s)", names
     )
-    versions = [(tenant, f"doc-{document}", count, count * WORDS_PER_CHUNK) for (_, document), count in counts.items()]
+    versions = [
+        (tenant, f"doc-{document}", f"Document {document}", count, count * WORDS_PER_CHUNK)
+        for (_, document), count in counts.items()
+    ]
     await cursor.executemany(
-        "INSERT INTO knowledge.versions (tenant, document_id, version, status, filename, media_type, original_key,"
-        " sha256, size, chunk_count, term_count, created_by)"
-        " VALUES (%s, %s, 1, 'published', 'a.txt', 'text/plain', '', '', 1, %s, %s, 'bench')",
+        "INSERT INTO knowledge.versions (tenant, document_id, title, version, status, filename, media_type,"
+        " original_key, sha256, size, chunk_count, term_count, created_by)"
+        " VALUES (%s, %s, %s, 1, 'published', 'a.txt', 'text/plain', '', '', 1, %s, %s, 'bench')",
         versions,
     )
     await cursor.execute("UPDATE knowledge.documents SET published_version = 1 WHERE tenant = %s", (tenant,))
