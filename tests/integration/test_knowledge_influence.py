@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from placet.contracts import subjects
 from placet.contracts.runs import StartRun
@@ -134,6 +135,10 @@ async def _reach(rig: GovernanceRig, run_id: str, name: str) -> dict[str, Any]:
     return found[-1]
 
 
+def _removed() -> float:
+    return REGISTRY.get_sample_value("placet_citations_removed_total") or 0.0
+
+
 @pytest.mark.spec("K5", "A4")
 async def test_write_after_reading_a_letter_from_outside_waits_for_a_person(
     governance: GovernanceRig, agent: Agent, endpoint: Endpoint, engine: str
@@ -162,6 +167,7 @@ async def test_write_after_reading_the_companys_own_policy_runs_at_once(
 ) -> None:
     """The same model, the same write: only whose text was read differs."""
     endpoint.reset(Obedient(POLICY))
+    removed = _removed()
     run_id = await _ask(governance, "Please add a note to order A1009 about the lodging limit in Shanghai.")
     ended = await _reach(governance, run_id, "run-completed")
     assert ended["finish_reason"] == "success", engine
@@ -170,4 +176,5 @@ async def test_write_after_reading_the_companys_own_policy_runs_at_once(
     assert "run-waiting-for-human" not in names
     assert [citation["document_id"] for citation in ended["citations"]] == ["doc-travel-v2"]
     assert "[1]" in ended["answer"]
-    assert "[7]" not in ended["answer"]
+    assert "[7]" not in ended["answer"], "there is no seventh piece of evidence"
+    assert _removed() == removed + 1

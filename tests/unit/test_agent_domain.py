@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -265,6 +266,8 @@ def test_citation_filter_however_the_text_is_cut_keeps_only_numbers_of_evidence(
         filter_ = CitationFilter(2)
         text = "".join(filter_.feed(said[i : i + size]) for i in range(0, len(said), size)) + filter_.close()
         assert (text, filter_.cited) == (kept, cited)
+        written = [int(number) for group in re.findall(r"[\[【]([\d, ]+)[\]】]", said) for number in group.split(",")]
+        assert filter_.removed == sum(number not in (1, 2) for number in written)
 
 
 @pytest.mark.spec("K5")

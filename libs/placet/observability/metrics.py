@@ -18,6 +18,7 @@ SECURITY_EVENTS = Counter("placet_security_events_total", "Security events raise
 SEALED_EVENTS = Counter("placet_sealed_events_total", "Events sealed into the tamper-evident record", ["stream"])
 SSE_CLIENTS = Gauge("placet_sse_clients", "Connected event-stream clients")
 RUNS = Counter("placet_runs_total", "Completed runs", ["finish_reason"])
+CITATIONS_REMOVED = Counter("placet_citations_removed_total", "Numbers in answers that named no evidence")
 HTTP_SECONDS = Histogram(
     "placet_http_seconds", "Time to the first byte of an answer", ["method", "route", "status"], buckets=_SECONDS
 )

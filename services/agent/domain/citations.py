@@ -20,11 +20,17 @@ class CitationFilter:
         self._known = known
         self._held = ""
         self._cited: dict[int, int] = {}
+        self._removed = 0
 
     @property
     def cited(self) -> list[int]:
         """The numbers of the evidence that was used, in the order of the citations."""
         return list(self._cited)
+
+    @property
+    def removed(self) -> int:
+        """How many numbers named no evidence: invented, or not readable any more when the answer was written."""
+        return self._removed
 
     def feed(self, piece: str) -> str:
         text = self._held + piece
@@ -41,6 +47,7 @@ class CitationFilter:
     def _checked(self, match: re.Match[str]) -> str:
         written = [int(number) for number in re.findall(r"\d+", match.group(1))]
         kept = [number for number in written if 1 <= number <= self._known]
+        self._removed += len(written) - len(kept)
         shown = [self._cited.setdefault(number, len(self._cited) + 1) for number in kept]
         space = " " if match.group(0).startswith(" ") else ""
         return space + "".join(f"[{number}]" for number in dict.fromkeys(shown)) if shown else ""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from placet.contracts.execution import Citation
 from placet.contracts.runs import RunFinish
 from placet.contracts.tools import Route
+from placet.observability import metrics
 from services.agent.adapters.graph.allowance import Allowance
 from services.agent.adapters.graph.context import DriveContext
 from services.agent.adapters.graph.deltas import Deltas
@@ -113,6 +114,7 @@ class Composition:
         filter_ = CitationFilter(len(material.pieces))
         if drive.said and not material.pieces:
             await deltas.line(filter_.feed(drive.said) + filter_.close())
+            metrics.CITATIONS_REMOVED.inc(filter_.removed)
             if route_of(state) is Route.BUSINESS_ACTION and not any(not call.reads for call in calls_of(state)):
                 await deltas.line(answers.nothing_done(drive.run.language))
             return Speech()
@@ -144,6 +146,7 @@ class Composition:
         else:
             await deltas.add(filter_.close() + ("…" if speech.endless else ""))
         speech.cited = filter_.cited
+        metrics.CITATIONS_REMOVED.inc(filter_.removed)
         await self._allowance.charge(drive, speech.tokens)
         return speech
 
