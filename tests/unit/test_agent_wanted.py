@@ -26,8 +26,19 @@ def deep(levels: int) -> Any:
 @pytest.mark.spec("U3")
 @pytest.mark.parametrize(
     "args",
-    [None, [], "text", 7, deep(12), {"x": float("nan")}, {"x": 10**400}, {"x": "\ud800"}, {"x": "a" * 40_000}],
-    ids=["none", "list", "text", "number", "deep", "nan", "huge", "surrogate", "large"],
+    [
+        None,
+        [],
+        "text",
+        7,
+        deep(12),
+        {"x": float("nan")},
+        {"x": 10**400},
+        {"x": "\ud800"},
+        {"x": "a" * 40_000},
+        {"x": [{"chunk_id": "d:v1:1", "text": "t"}]},
+    ],
+    ids=["none", "list", "text", "number", "deep", "nan", "huge", "surrogate", "large", "evidence"],
 )
 def test_arguments_that_can_be_neither_kept_nor_sent_are_the_model_s_own_mistake(args: Any) -> None:
     assert problem_of(args)

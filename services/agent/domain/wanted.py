@@ -7,6 +7,9 @@ from typing import Any
 from placet.contracts.digests import canonical
 from placet.contracts.errors import PlacetError
 
+# Under these names the content of evidence stands beside its id. The wall around checkpoints knows them, too.
+BODY_KEYS = frozenset({"text", "snippet", "content", "body"})
+
 _NAME_CHARS = 200
 _ARGS_BYTES = 32_768
 _DEPTH = 8
@@ -24,11 +27,21 @@ def problem_of(args: Any) -> str | None:
         return "The arguments were not a JSON object."
     if not _shallow(args, _DEPTH):
         return "The arguments were nested too deep."
+    if _quotes_evidence(args):
+        return "The arguments carry a piece of evidence: name its id instead."
     try:
         size = len(canonical(args))
     except PlacetError:
         return "The arguments hold a value that is not exact JSON."
     return "The arguments were too large." if size > _ARGS_BYTES else None
+
+
+def _quotes_evidence(value: Any) -> bool:
+    """Evidence as it is found is no argument of anything: it would be kept with the call, beyond the right to read."""
+    if isinstance(value, dict) and "chunk_id" in value and not BODY_KEYS.isdisjoint(value):
+        return True
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(_quotes_evidence(item) for item in inner)
 
 
 def _shallow(value: Any, depth: int) -> bool:

@@ -11,9 +11,9 @@ from typing import Any
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Interrupt, Send
 
+from services.agent.domain.wanted import BODY_KEYS
 from services.agent.errors import UnsafeStateError
 
-_BODY_KEYS = frozenset({"text", "snippet", "content", "body"})
 _MOST_DEPTH = 16
 
 
@@ -40,7 +40,7 @@ def _require_plain(value: Any, depth: int) -> None:
     if value is None or isinstance(value, str | int | float | bool | bytes):
         return
     if isinstance(value, dict):
-        if "chunk_id" in value and not _BODY_KEYS.isdisjoint(value):
+        if "chunk_id" in value and not BODY_KEYS.isdisjoint(value):
             raise UnsafeStateError("evidence must not be persisted: keep its id and read it again")
         for key, item in value.items():
             _require_plain(key, depth + 1)
