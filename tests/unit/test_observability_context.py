@@ -6,13 +6,13 @@ import asyncio
 import re
 
 import pytest
-import structlog
 
 from placet.contracts import subjects
 from placet.observability.context import (
     RequestContext,
     bound,
     current,
+    log_fields,
     new_id,
     new_traceparent,
     request_id_or_new,
@@ -71,14 +71,14 @@ async def test_bound_contexts_of_concurrent_tasks_do_not_mix() -> None:
     async def work(number: int) -> tuple[str, object]:
         with bound(RequestContext(f"req-{number}", "acme", f"actor-{number}")):
             await asyncio.sleep(0.001 * (number % 3))
-            return current().request_id, structlog.contextvars.get_contextvars()["actor"]
+            return current().request_id, log_fields()["actor"]
 
     results = await asyncio.gather(*(work(number) for number in range(50)))
     assert results == [(f"req-{number}", f"actor-{number}") for number in range(50)]
 
 
 def test_bound_context_leaves_no_log_fields_behind() -> None:
-    before = structlog.contextvars.get_contextvars()
+    before = log_fields()
     with bound(RequestContext("req-1", "acme", "alice")):
-        assert structlog.contextvars.get_contextvars()["request_id"] == "req-1"
-    assert structlog.contextvars.get_contextvars() == before
+        assert log_fields() == {"request_id": "req-1", "tenant": "acme", "actor": "alice"}
+    assert log_fields() == before

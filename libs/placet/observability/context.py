@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-import structlog
-
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._\-]{1,128}")
 
 
@@ -49,12 +47,17 @@ def current() -> RequestContext:
 
 @contextmanager
 def bound(context: RequestContext) -> Iterator[RequestContext]:
-    """Make `context` the current one, in logs too, until the block ends."""
+    """Make `context` the current one, in logs too (`logs` reads it for each line), until the block ends."""
     token = _current.set(context)
-    with structlog.contextvars.bound_contextvars(
-        request_id=context.request_id, tenant=context.tenant, actor=context.actor
-    ):
-        try:
-            yield context
-        finally:
-            _current.reset(token)
+    try:
+        yield context
+    finally:
+        _current.reset(token)
+
+
+def log_fields() -> dict[str, str | None]:
+    """What every log line inside a request says of it; nothing outside any request."""
+    context = _current.get()
+    if context is None:
+        return {}
+    return {"request_id": context.request_id, "tenant": context.tenant, "actor": context.actor}

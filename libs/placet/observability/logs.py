@@ -6,6 +6,9 @@ import logging
 import sys
 
 import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+from placet.observability.context import log_fields
 
 
 def configure(service: str, level: str = "INFO") -> None:
@@ -14,6 +17,7 @@ def configure(service: str, level: str = "INFO") -> None:
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            _add_request,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.StackInfoRenderer(),
@@ -28,6 +32,11 @@ def configure(service: str, level: str = "INFO") -> None:
     logging.basicConfig(
         stream=sys.stderr, level=max(number, logging.WARNING), format="%(name)s %(levelname)s %(message)s"
     )
+
+
+def _add_request(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
+    """Read when a line is written: binding the fields for every message cost more than the lines."""
+    return {**log_fields(), **line}
 
 
 def get(name: str) -> structlog.stdlib.BoundLogger:

@@ -6,8 +6,9 @@ process dies between two appends, the reaction to the first of them does the sec
 
 from __future__ import annotations
 
+import asyncio
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from placet.audit.trail import AuditTrail
@@ -30,6 +31,7 @@ class Ending:
     log: ProposalLog
     audit: AuditTrail
     desk: OpenProposals
+    _surfacing: dict[str, asyncio.Event] = field(default_factory=dict)
 
     async def append_all(self, state: Proposal, events: list[Named]) -> Proposal:
         """Append `events` in order and end the proposal if they decide its end. Raises `StaleError`."""
@@ -49,9 +51,24 @@ class Ending:
             return replace(state, finish_reason=state.ending, outcome=state.ending_outcome)
 
     async def surface(self, state: Proposal) -> Proposal:
-        """Announce a proposal that is stored but not yet shown."""
+        """Announce a proposal that is stored but not yet shown.
+
+        Who proposed and the reaction to `proposed` come here at the same moment: one appends, the other waits for it.
+        """
+        under_way = self._surfacing.get(state.id)
+        if under_way:
+            await under_way.wait()
+            state = await self.log.recall(state.origin.tenant, state.id) or state
         if state.surfaced or not state.open:
             return state
+        done = self._surfacing[state.id] = asyncio.Event()
+        try:
+            return await self._announce(state)
+        finally:
+            self._surfacing.pop(state.id, None)
+            done.set()
+
+    async def _announce(self, state: Proposal) -> Proposal:
         packet = state.packet
         event = ev.WaitingForHuman(
             proposal_id=state.id,

@@ -54,11 +54,21 @@ class Commits:
         approved = _MODELS[job.event.name].model_validate(job.event.envelope.data)
         if not isinstance(approved, ev.Approved) or not approved.final:
             return
+        if job.attempt == 1:
+            # Nearly every job is new, and its claim (or failure) finds out about the others by compare-and-set.
+            try:
+                await self._report(approved, await self._bring_to_end(approved, Entry(), last_attempt=False))
+            except LedgerRaceError:
+                log.info("not the first to see this", key=approved.idempotency_key)
+            else:
+                return
         entry = await self.ledger.load(approved.origin.tenant, approved.idempotency_key)
         if entry.ended or entry.state is State.UNKNOWN:
             if job.attempt > 1:  # whoever brought it to this end may have died before recording it
                 await self._report(approved, entry)
             return
+        if job.attempt == 1:
+            raise RetryLater(_RACE_DELAY_S)
         try:
             ended = await self._bring_to_end(approved, entry, last_attempt=job.attempt >= self.attempts)
         except LedgerRaceError as error:
