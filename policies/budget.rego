@@ -53,13 +53,11 @@ spending := {"amount": costs, "per_run": run_limit, "per_day": tables.limits.ten
 
 default run_limit := null
 
-run_limit := min({input.context.budget.spend.limit, manifest.entry.spend}) if {
-	not manifest.agentless
-	is_number(input.context.budget.spend.limit)
-} else := input.context.budget.spend.limit if {
-	manifest.agentless
-	is_number(input.context.budget.spend.limit)
-}
+run_limit := manifest.entry.spend if {
+	session_limit > manifest.entry.spend
+} else := session_limit
+
+session_limit := input.context.budget.spend.limit if is_number(input.context.budget.spend.limit)
 
 default concurrency := null
 

@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from placet.contracts.directory import Person
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.proposals import FinishReason, ProposalStatus, ProposalView
 from placet.contracts.tools import Route
+from placet.messaging.directory import KvDirectory
+from placet.messaging.kv import KeyValue
 from placet.observability.context import new_id
 from placet.storage import OWNER
 from placet.testkit.waiting import until
@@ -38,12 +41,12 @@ async def from_chat(rig: GovernanceRig, tool: str, args: dict[str, Any], run_id:
     return await rig.execute("alice", tool, args, route=Route.BUSINESS_ACTION, run_id=run_id or new_id("run"))
 
 
-async def ended(rig: GovernanceRig, proposal_id: str) -> ProposalView:
+async def ended(rig: GovernanceRig, proposal_id: str, viewer: str = "alice") -> ProposalView:
     async def completed() -> bool:
-        return (await rig.proposal("alice", proposal_id)).status is ProposalStatus.COMPLETED
+        return (await rig.proposal(viewer, proposal_id)).status is ProposalStatus.COMPLETED
 
     await until(completed, timeout_s=20, what=f"end of {proposal_id}")
-    return await rig.proposal("alice", proposal_id)
+    return await rig.proposal(viewer, proposal_id)
 
 
 async def count(rig: GovernanceRig, entity: str, order_id: str | None = None) -> int:
@@ -133,12 +136,25 @@ async def test_system_query_waits_for_an_operator_and_runs_as_a_role_that_only_r
     governance: GovernanceRig,
 ) -> None:
     """Row G6 as read here: the system class runs sandboxed, behind an allow-list, after strong agreement."""
+    sql = {"sql": "SELECT count(*) AS n FROM customers"}
     with pytest.raises(PlacetError) as refused:
-        await governance.execute("alice", "run_readonly_sql", {"sql": "SELECT count(*) FROM orders"})
+        await governance.execute("alice", "run_readonly_sql", sql)
     assert refused.value.code is ErrorCode.TOOL_NOT_ALLOWED
-    spec = governance.executor.registry.get("run_readonly_sql")
-    assert spec is not None
-    assert spec.risk.value == "critical_system"
+    directory = KvDirectory(KeyValue(governance.executor.bus, "DIRECTORY"))
+    for name, roles in (("ana", ("employee", "analyst")), ("opal", ("employee", "platform_operator"))):
+        await directory.put(Person(id=name, tenant="acme", name=name, active=True, roles=roles))
+    with pytest.raises(PlacetError) as banned:
+        await governance.execute("ana", "run_readonly_sql", {"sql": "SELECT email FROM customers"})
+    assert banned.value.code is ErrorCode.INVALID_ARGUMENTS
+    reply = await governance.execute("ana", "run_readonly_sql", sql)
+    assert reply.proposal is not None
+    with pytest.raises(PlacetError) as own:
+        await governance.approve("ana", reply.proposal.proposal_id)
+    assert own.value.code is ErrorCode.PERMISSION_DENIED
+    await governance.approve("opal", reply.proposal.proposal_id)
+    view = await ended(governance, reply.proposal.proposal_id, "ana")
+    assert view.finish_reason is FinishReason.SUCCESS
+    assert (view.outcome or {})["result"]["columns"] == ["n"]
 
 
 @pytest.mark.spec("T9", "A6", "W7")

@@ -85,9 +85,9 @@ async def test_no_process_holds_a_secret_of_another(placet_up: PlacetProcess) ->
         files = {Path(value).name for value in values if value.endswith((".seed", ".private.jwk"))}
         assert files == allowed[name], name
         urls = [value for value in values if value.startswith("postgresql://")]
-        assert len(urls) == (1 if name in ("agent", "tool-executor", "approval") else 0), name
+        assert len(urls) == {"agent": 1, "tool-executor": 2, "approval": 1}.get(name, 0), name
         passwords |= set(urls)
-    assert len(passwords) == 3
+    assert len(passwords) == 4  # the executor has a second role, for queries that a model wrote
 
 
 async def test_second_up_on_the_same_directory_is_refused_and_changes_nothing(placet_up: PlacetProcess) -> None:

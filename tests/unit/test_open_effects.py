@@ -14,7 +14,8 @@ from placet.contracts.audit import AuditRecord
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.execution import SettleEffect
 from placet.contracts.policy import Spending
-from placet.contracts.tools import RetryClass
+from placet.contracts.tools import Effect as EffectKind
+from placet.contracts.tools import RetryClass, Sensitivity
 from placet.identity.directory import Directory
 from placet.identity.grants import GrantVerifier
 from placet.messaging.reading import Stored
@@ -212,3 +213,26 @@ async def test_effect_beyond_what_the_tenant_may_spend_today_is_never_claimed() 
     with pytest.raises(PlacetError) as caught:
         entry.answer()
     assert caught.value.code is ErrorCode.LIMIT_REACHED
+
+
+@pytest.mark.spec("G8", "A10")
+@pytest.mark.parametrize("last", [False, True])
+async def test_gated_read_whose_worker_died_is_simply_made_again(last: bool) -> None:
+    """What changes nothing needs no lookup, and cannot end unknown."""
+    provider = Provider(behave=down)
+    spec = replace(
+        provider.spec(lookup=False, retry=RetryClass.NEVER),
+        sensitivity=Sensitivity.SENSITIVE_READ,
+        effect=EffectKind.NONE,
+        retry=RetryClass.SAFE,
+        needs_idempotency_key=False,
+    )
+    world = World(spec)
+    if last:
+        assert await world.run(last=True) is State.FAILED
+        return
+    with pytest.raises(PlacetError):
+        await world.run(last=False)
+    provider.behave = lambda step: None
+    assert await world.run(last=False) is State.VERIFIED
+    assert world.ledger.names() == ["claimed", "executed", "verified"]

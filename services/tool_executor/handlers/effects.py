@@ -150,6 +150,8 @@ class EffectRunner:
 
     async def _look_up_or_block(self, effect: Effect, entry: Entry, *, last_attempt: bool) -> Entry | None:
         """After an earlier claim without an end. None: it did not take effect, and may be run under the same key."""
+        if not effect.spec.writes:
+            return None  # a gated read changes nothing, however often it is made
         if effect.spec.hooks.lookup is None:
             return await self._unknown(effect, entry, _UNTOLD)
         try:
@@ -186,6 +188,8 @@ class EffectRunner:
         settled = await self._look_up_or_block(effect, entry, last_attempt=last_attempt)
         if settled is not None:
             return settled
+        if last_attempt and not effect.spec.writes:
+            return await self.fail(effect, entry, error)
         if last_attempt:
             return await self._unknown(effect, entry, f"gave up after repeated tries: {error.code.value}")
         raise _open_end(error)
