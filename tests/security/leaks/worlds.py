@@ -57,6 +57,11 @@ class World:
     def hidden(self, who: KnowledgeScope) -> list[Paper]:
         return [paper for paper in self.papers if not (paper.published and self._open(who, paper))]
 
+    def listed(self, who: KnowledgeScope) -> list[Paper]:
+        """Owners of a base or a document see its drafts as well."""
+        mine = [p for p in self.papers if who.user in (self.bases[p.base].owner, p.own.owner) or p.published]
+        return [paper for paper in mine if self._open(who, paper)]
+
     def _open(self, who: KnowledgeScope, paper: Paper) -> bool:
         base = self.bases[paper.base]
         named = bool(base.roles or base.teams)
