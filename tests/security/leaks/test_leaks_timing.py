@@ -18,6 +18,7 @@ from tests.integration.knowledge_world import add_base, add_document, new_tenant
 from tests.security.leaks.two_samples import separation
 
 CALLS = 2_000
+FEWER_CALLS = 1_000  # where one takes longer; chance strays by 0.018 then
 INDISTINGUISHABLE = 0.1  # from 0.5; chance strays by 0.013
 
 
@@ -60,7 +61,7 @@ async def test_forbidden_citation_takes_as_long_as_an_invented_one(
     told = await separation(
         lambda: store.resolve_chunks(reader, ["doc-secret:v1:chunk-07"]),
         lambda: store.resolve_chunks(reader, ["doc-absent:v1:chunk-07"]),
-        CALLS,
+        FEWER_CALLS,
     )
     assert abs(told - 0.5) < INDISTINGUISHABLE
 
@@ -74,7 +75,7 @@ async def test_search_for_a_word_of_hidden_text_takes_as_long_as_for_one_of_no_t
     store = postgres_rig.knowledge(NoEmbedder())
     assert await store.search(reader, "kestrel plan", 5) == await store.search(reader, "ostrich plan", 5) == []
     told = await separation(
-        lambda: store.search(reader, "kestrel plan", 5), lambda: store.search(reader, "ostrich plan", 5), CALLS
+        lambda: store.search(reader, "kestrel plan", 5), lambda: store.search(reader, "ostrich plan", 5), FEWER_CALLS
     )
     assert abs(told - 0.5) < INDISTINGUISHABLE
 
