@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -162,9 +163,11 @@ async def _sizes(rig: PostgresRig) -> str:
 
 def _memory() -> str:
     """This process, and what the database's processes share and own together."""
-    own = psutil.Process().memory_info().rss / 1e6
-    server = [child for child in psutil.Process().children(recursive=True) if "postgres" in child.name()]
-    return f"memory {own:.0f} MB here, {sum(child.memory_full_info().pss for child in server) / 1e6:.0f} MB database"
+    own, server = psutil.Process(), 0
+    for child in own.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # the server ends its workers as it likes
+            server += child.memory_full_info().pss if "postgres" in child.name() else 0
+    return f"memory {own.memory_info().rss / 1e6:.0f} MB here, {server / 1e6:.0f} MB database"
 
 
 def _print(cells: Sequence[Cell]) -> None:
