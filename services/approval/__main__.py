@@ -1,4 +1,4 @@
-"""Run the approval service: `python -m services.approval`."""
+"""Run the approval service: `python -m services.approval`; with `rebuild-listing`, make the listing anew and end."""
 
 from services.approval.app import main
 

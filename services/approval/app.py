@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -44,6 +45,7 @@ from services.approval.handlers.proposing import Proposing
 from services.approval.handlers.queries import Queries
 from services.approval.handlers.reactions import Reactions
 from services.approval.handlers.records import DecisionRecords
+from services.approval.handlers.rebuilding import Rebuilding
 from services.approval.handlers.regrading import Regrading
 from services.approval.handlers.sealing import Sealing
 from services.approval.ports import Clock
@@ -162,6 +164,25 @@ def _queues(
     )
 
 
+async def rebuild_listing(settings: Settings) -> int:
+    """Make the listing anew from the stream, beside whatever runs; returns the number of proposals."""
+    bus = await Bus.connect(
+        BusSettings(settings.nats_url, OWNER, read_seed(settings.nats_seed, settings.nats_seed_file))
+    )
+    database = Database.open(settings.database_url, application=OWNER)
+    key = keys.read(settings.approval_signing_key_file)
+    log = StreamProposalLog(
+        Appender(bus, OWNER, "APPROVALS"),
+        EventReader(bus, "APPROVALS", EventVerifier([key])),
+        AuditTrail(AuditWriter(bus), OWNER),
+    )
+    try:
+        return await Rebuilding(log, log, PostgresListing(database)).run()
+    finally:
+        await database.close()
+        await bus.close()
+
+
 async def serve(settings: Settings) -> None:
     service = await build(settings)
     await service.start()
@@ -173,4 +194,11 @@ async def serve(settings: Settings) -> None:
 def main() -> None:
     settings = Settings()
     logs.configure(OWNER, settings.log_level)
-    run(serve(settings))
+    if sys.argv[1:] == ["rebuild-listing"]:
+        run(_rebuild(settings))
+    else:
+        run(serve(settings))
+
+
+async def _rebuild(settings: Settings) -> None:
+    logs.get(__name__).info("listing rebuilt", proposals=await rebuild_listing(settings))

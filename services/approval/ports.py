@@ -131,6 +131,21 @@ class Place:
     proposal_id: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Born:
+    """Where on the stream a proposal begins."""
+
+    tenant: str
+    proposal_id: str
+    seq: int
+
+
+class ProposalHistory(Protocol):
+    async def proposed(self, after: int, limit: int) -> list[Born]:
+        """The beginnings of proposals of all tenants behind stream sequence `after`, in order."""
+        ...
+
+
 class ProposalIndex(Protocol):
     """A projection for listing: rebuilt from the log at will, never a source of truth."""
 

@@ -6,9 +6,9 @@ import argparse
 
 import uvloop
 
-from tests.benchmarks import approvals, governed_read
+from tests.benchmarks import approvals, governed_read, listing
 
-BENCHMARKS = {"governed-read": governed_read.main, "approvals": approvals.main}
+BENCHMARKS = {"governed-read": governed_read.main, "approvals": approvals.main, "listing": listing.main}
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import ARRAY, Text, TextClause, bindparam, text
 from sqlalchemy.engine import Row
 
 from placet.contracts.errors import ErrorCode, PlacetError
-from placet.contracts.proposals import ProposalView
+from placet.contracts.proposals import ProposalStatus, ProposalView
 from placet.storage import Database
 from services.approval.adapters.group_writer import GroupWriter
 from services.approval.domain.state import Proposal
@@ -47,12 +47,29 @@ _PENDING_UNDER_OTHER = text("""
     ORDER BY tenant, proposal_id LIMIT :limit
 """)
 
-_PAGE = """
-    SELECT view, created_at, proposal_id FROM proposals.listing
-    WHERE tenant = :tenant AND (requester = :viewer OR approver_roles && :roles)
-    {filters}
-    ORDER BY created_at DESC, proposal_id DESC LIMIT :limit
+# Each part walks one index from the newest on and ends at the page's length, so that a page costs the same however
+# much there is that the viewer may not see.
+_PART = """
+    SELECT part.* FROM unnest(:statuses) AS wanted(status) {roles}
+    CROSS JOIN LATERAL (
+        SELECT created_at, proposal_id FROM proposals.listing
+        WHERE tenant = :tenant AND status = wanted.status AND {visible} {filters}
+        ORDER BY created_at DESC, proposal_id DESC LIMIT :limit
+    ) part
 """
+_EACH_ROLE = "CROSS JOIN unnest(:roles) AS holds(role)"
+_VISIBLE = (
+    ("", "requester = :viewer"),
+    (_EACH_ROLE, "approver_roles[1] = holds.role"),
+    (_EACH_ROLE, "cardinality(approver_roles) >= 2 AND approver_roles[2] = holds.role"),
+    ("", "cardinality(approver_roles) >= 3 AND approver_roles && :roles"),
+)
+_PAGE = """
+    SELECT listing.view, listing.created_at, listing.proposal_id
+    FROM ({parts}) found JOIN proposals.listing ON listing.tenant = :tenant AND listing.proposal_id = found.proposal_id
+    ORDER BY listing.created_at DESC, listing.proposal_id DESC LIMIT :limit
+"""
+_STATUSES = (ProposalStatus.PENDING, ProposalStatus.APPROVED, ProposalStatus.COMPLETED)
 
 
 class PostgresListing:
@@ -76,19 +93,20 @@ class PostgresListing:
             "tenant": query.tenant,
             "viewer": query.viewer,
             "roles": list(query.viewer_roles),
+            "statuses": [status.value for status in ([query.status] if query.status else _STATUSES)],
             "limit": query.limit,
         }
         filters = []
-        if query.status:
-            filters.append("AND status = :status")
-            values["status"] = query.status.value
         if query.tool:
             filters.append("AND tool = :tool")
             values["tool"] = query.tool
         if query.cursor:
             filters.append("AND (created_at, proposal_id) < (:before, :before_id)")
             values["before"], values["before_id"] = _read_cursor(query.cursor)
-        statement = text(_PAGE.format(filters=" ".join(filters))).bindparams(bindparam("roles", type_=ARRAY(Text)))
+        parts = (_PART.format(roles=roles, visible=seen, filters=" ".join(filters)) for roles, seen in _VISIBLE)
+        statement = text(_PAGE.format(parts=" UNION ".join(parts))).bindparams(
+            bindparam("roles", type_=ARRAY(Text)), bindparam("statuses", type_=ARRAY(Text))
+        )
         async with self._database.transaction(read_only=True) as connection:
             rows = (await connection.execute(statement, values)).all()
         return [_row(row) for row in rows]

@@ -7,12 +7,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from placet.audit.trail import AuditTrail
+from placet.contracts import subjects
 from placet.contracts.envelope import Event, now
 from placet.contracts.registry import approval_events
 from placet.messaging.append import Appender, ConflictError, NewEvent
 from placet.messaging.reading import EventReader, Stored
 from services.approval.domain.state import Proposal, Recorded, advance, fold, merged_into
-from services.approval.ports import Found, HistoryItem, StaleError
+from services.approval.ports import Born, Found, HistoryItem, StaleError
 
 _MODELS = approval_events()
 OWNER = "approval"
@@ -73,6 +74,12 @@ class StreamProposalLog:
         if after and (expected == 0 or (before and before.last_seq == expected)):
             self._remember(tenant, after)
         return recorded.seq, recorded.time
+
+    async def proposed(self, after: int, limit: int) -> list[Born]:
+        """Implements `ProposalHistory`."""
+        every = subjects.event_filter(subjects.ANY, OWNER, "proposed", subjects.ANY)
+        stored = await self._reader.page(every, after=after, limit=limit)
+        return [Born(event.tenant, event.entity, event.seq) for event in stored]
 
     def _remember(self, tenant: str, state: Proposal) -> None:
         self._states[(tenant, state.id)] = state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from placet.contracts.approvals import (
 )
 from placet.contracts.errors import ErrorCode, PlacetError, not_found
 from placet.contracts.policy import Subject
+from placet.contracts.proposals import ProposalStatus, ProposalView
 from placet.identity.grants import GrantVerifier, Purpose
 from placet.messaging.rpc import Call
 from services.approval.domain import decide as rules
@@ -49,10 +51,14 @@ class Queries:
     async def on_get(self, call: Call, command: GetProposal) -> ProposalReply:
         state = await self._visible(call, command.grant, command.proposal_id)
         state = await self._seen(call, command, state)
-        executing = False
-        if state.approved and state.finish_reason is None:
-            executing = await self.ledger.claimed(call.tenant, state.idempotency_key)
-        return ProposalReply(proposal=state.view(executing=executing))
+        return ProposalReply(proposal=await self._as_it_runs(call.tenant, state.view()))
+
+    async def _as_it_runs(self, tenant: str, view: ProposalView) -> ProposalView:
+        """`executing` is known by the ledger alone; few proposals are between decision and end at any moment."""
+        if view.status is not ProposalStatus.APPROVED:
+            return view
+        claimed = await self.ledger.claimed(tenant, view.idempotency_key)
+        return view.model_copy(update={"status": ProposalStatus.EXECUTING}) if claimed else view
 
     async def _seen(self, call: Call, command: GetProposal, state: Proposal) -> Proposal:
         """Keep that one who may decide has opened it. Others append at the same time: then it is tried again."""
@@ -72,23 +78,27 @@ class Queries:
         return state
 
     async def on_list(self, call: Call, command: ListProposals) -> ProposalPage:
-        """A page of what the caller may see. The index narrows to candidates, policy has the last word on each."""
+        """A page of what the caller may see, by the requester's id and the roles that may decide."""
         grant = self.grants.verify(command.grant, call.tenant, purpose=Purpose.REQUEST)
         person = await self.judge.person(grant.tenant, grant.actor)
         if not person.active:
             return ProposalPage(items=())
+        running = command.status in (ProposalStatus.APPROVED, ProposalStatus.EXECUTING)
         query = ProposalQuery(
             tenant=grant.tenant,
             viewer=person.id,
             viewer_roles=person.roles,
-            status=command.status,
+            status=ProposalStatus.APPROVED if running else command.status,
             tool=command.tool,
             limit=command.limit,
             cursor=command.cursor,
         )
         rows = await self.index.page(query)
         next_ = rows[-1].cursor if len(rows) == command.limit else None
-        return ProposalPage(items=tuple(row.view for row in rows), next=next_)
+        views = await asyncio.gather(*(self._as_it_runs(grant.tenant, row.view) for row in rows))
+        return ProposalPage(
+            items=tuple(view for view in views if not running or view.status is command.status), next=next_
+        )
 
     async def on_events(self, call: Call, command: ListProposalEvents) -> ProposalEvents:
         state = await self._visible(call, command.grant, command.proposal_id)
