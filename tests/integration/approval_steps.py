@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,9 +13,11 @@ from placet.contracts.errors import PlacetError
 from placet.contracts.proposals import ProposalStatus, ProposalView
 from placet.contracts.tools import Route
 from placet.observability.context import new_id
+from placet.policy.files import digest, read_policy_files
+from placet.policy.watch import PolicyWatch
 from placet.testkit.waiting import until
 from services.approval.app import Approval, build
-from tests.integration.governance_rig import GovernanceRig
+from tests.integration.governance_rig import GovernanceRig, edited
 
 PATIENCE_S = 20.0
 
@@ -74,3 +77,27 @@ async def replica(rig: GovernanceRig, **changes: Any) -> AsyncIterator[Approval]
         yield service
     finally:
         await service.stop()
+
+
+@contextmanager
+def policy(rig: GovernanceRig, table: str, change: Callable[[dict[str, Any]], object]) -> Iterator[None]:
+    """One table, changed until the block ends: the services take it up by themselves."""
+    path = rig.policies / "tables" / table / "data.json"
+    before = path.read_text(encoding="utf-8")
+    with edited(path) as content:
+        change(content)
+    try:
+        yield
+    finally:
+        path.write_text(before, encoding="utf-8")
+
+
+async def settled(rig: GovernanceRig) -> None:
+    """Wait until every service judges by the policy that lies there."""
+    there = digest(read_policy_files(rig.policies))
+    for service in (rig.approval, rig.executor):
+        await until(partial(judges_by, service.watch, there), timeout_s=PATIENCE_S, what="one policy everywhere")
+
+
+def judges_by(watch: PolicyWatch, revision: str) -> bool:
+    return watch.revision == revision

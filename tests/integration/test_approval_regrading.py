@@ -6,8 +6,6 @@ On a rig of their own, because the policies that everybody is judged by change u
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -20,28 +18,30 @@ from placet.contracts.proposals import FinishReason, ProposalStatus
 from placet.messaging.directory import KvDirectory
 from placet.messaging.kv import KeyValue
 from placet.observability.context import new_id
-from placet.policy.files import digest, read_policy_files
-from placet.policy.watch import PolicyWatch
 from placet.testkit.waiting import until
 from services.approval.app import build
 from services.tool_executor.handlers.commit import Commits
-from tests.integration.approval_steps import PATIENCE_S, ask_refund, asked, ended, names, refused, replica
-from tests.integration.governance_rig import GovernanceRig, answers_to, edited
+from tests.integration.approval_steps import (
+    PATIENCE_S,
+    ask_refund,
+    asked,
+    ended,
+    judges_by,
+    names,
+    policy,
+    refused,
+    replica,
+    settled,
+)
+from tests.integration.governance_rig import GovernanceRig, answers_to
 
 pytestmark = pytest.mark.spec("B3")
 
 
 @pytest.fixture
 async def rig(apart: GovernanceRig) -> GovernanceRig:
-    """With every service at the policy that lies there."""
-    there = digest(read_policy_files(apart.policies))
-    for service in (apart.approval, apart.executor):
-        await until(partial(_judges_by, service.watch, there), timeout_s=PATIENCE_S, what="one policy everywhere")
+    await settled(apart)
     return apart
-
-
-def _judges_by(watch: PolicyWatch, revision: str) -> bool:
-    return watch.revision == revision
 
 
 @pytest.fixture
@@ -81,17 +81,6 @@ async def looked(rig: GovernanceRig, proposal_id: str, trigger: str = "policy:",
     await until(there, timeout_s=PATIENCE_S, what=f"a look at {proposal_id}")
     [look] = found
     return look
-
-
-@contextmanager
-def policy(rig: GovernanceRig, table: str, change: Callable[[dict[str, Any]], object]) -> Iterator[None]:
-    """One table, changed until the block ends: the services take it up by themselves."""
-    path = rig.policies / "tables" / table / "data.json"
-    before = path.read_text(encoding="utf-8")
-    with edited(path) as content:
-        change(content)
-    yield
-    path.write_text(before, encoding="utf-8")
 
 
 async def test_requester_dismissed_withdraws_what_they_asked_for(rig: GovernanceRig, people: KvDirectory) -> None:
@@ -178,7 +167,7 @@ async def test_new_policy_with_the_same_terms_is_written_once_by_two_replicas_an
             await looked(rig, proposal_id)
             revision = (await rig.proposal("alice", proposal_id)).policy_revision
             for service in (rig.approval, other):
-                await until(partial(_judges_by, service.watch, revision), timeout_s=PATIENCE_S, what="both looks")
+                await until(partial(judges_by, service.watch, revision), timeout_s=PATIENCE_S, what="both looks")
             look = await looked(rig, proposal_id)
             assert (look.outcome, look.packet.digest == look.previous_digest) == ("unchanged", False)
             assert (await rig.approve("dave", proposal_id)).status is ProposalStatus.APPROVED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from placet.contracts import subjects
 from placet.contracts.audit import AuditRecord
 from placet.contracts.digests import derived_id
 from placet.observability import metrics
@@ -20,7 +21,12 @@ class AuditSink(Protocol):
 
 def entity_of(record: AuditRecord) -> str:
     """Records of one run lie under the run's id, so that its whole story is one filter; others under their own."""
-    return record.run_id or record.proposal_id or record.call_id or derived_id("req", record.request_id)
+    entity = record.run_id or record.proposal_id or record.call_id or derived_id("req", record.request_id)
+    try:
+        return subjects.token(entity)
+    except subjects.BadSubjectError:
+        # An id that nobody of ours made, named by a caller: recorded like any other, under an id made from it.
+        return derived_id("odd", entity)
 
 
 class AuditTrail:
