@@ -44,8 +44,8 @@ from services.approval.handlers.ending import Ending
 from services.approval.handlers.proposing import Proposing
 from services.approval.handlers.queries import Queries
 from services.approval.handlers.reactions import Reactions
-from services.approval.handlers.records import DecisionRecords
 from services.approval.handlers.rebuilding import Rebuilding
+from services.approval.handlers.records import DecisionRecords
 from services.approval.handlers.regrading import Regrading
 from services.approval.handlers.sealing import Sealing
 from services.approval.ports import Clock

@@ -17,7 +17,7 @@ import pytest
 
 from placet.contracts.proposals import FinishReason
 from placet.observability.context import new_id
-from tests.benchmarks.processes import service
+from tests.benchmarks.processes import policy_engine, service
 from tests.integration.approval_steps import asked, ended, names
 from tests.integration.governance_rig import ROOT, GovernanceRig
 
@@ -64,8 +64,11 @@ async def test_fifty_deciders_in_five_processes_give_one_winner_and_one_effect_e
     apart: GovernanceRig,
 ) -> None:
     grants = [apart.grant(who) for who in ("dave", "erin")]
-    engine = {"PLACET_POLICY_ENGINE": "embedded", "PLACET_POLICY_DIR": str(apart.policies)}
-    async with service(apart, "services.approval", engine), deciders(apart) as processes:
+    async with (
+        policy_engine(apart, "embedded") as engine,
+        service(apart, "services.approval", engine),
+        deciders(apart) as processes,
+    ):
         for _ in range(ROUNDS):
             mode = new_id("ok")
             proposal_id = await asked(apart, "alice", "odd_gated_write", {"mode": mode})
