@@ -12,6 +12,13 @@ test_limit_is_data if {
 	decision.obligations.approvals == 2
 }
 
+test_open_proposals_are_limited_by_data if {
+	decision := authz.decision with input as fixtures.refund
+	decision.obligations.open_limit == data.tables.limits.open_proposals.each
+	fewer := authz.decision with input as fixtures.refund with data.tables.limits.open_proposals.tools as {"refund_payment": 2}
+	fewer.obligations.open_limit == 2
+}
+
 test_influence_gate_can_be_switched_off if {
 	call := changed(fixtures.note, "/context/influence/untrusted_documents", ["doc-x"])
 	gated := authz.decision with input as call
