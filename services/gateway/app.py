@@ -37,6 +37,7 @@ from services.gateway.handlers import (
     problems,
     proposals,
     publishing,
+    rebuilds,
     runs,
     search,
     tools,
@@ -53,7 +54,21 @@ from services.gateway.settings import Settings
 OWNER = "gateway"
 log = logs.get(__name__)
 
-_RESOURCES = (chat, runs, tools, search, documents, uploads, publishing, proposals, effects, directory, audit, memory)
+_RESOURCES = (
+    chat,
+    runs,
+    tools,
+    search,
+    documents,
+    uploads,
+    rebuilds,
+    publishing,
+    proposals,
+    effects,
+    directory,
+    audit,
+    memory,
+)
 # From the inside out: every call passes the last one first.
 _EDGE = (IdempotencyStep, BodyLimitStep, AuthenticationStep, RequestContextStep)
 

@@ -6,11 +6,8 @@ import asyncio
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from placet.audit.trail import AuditTrail
-from placet.contracts.directory import Person
-from placet.contracts.policy import Subject
 from placet.contracts.topology import DURABLES
 from placet.identity import keys
 from placet.identity.grants import GrantVerifier
@@ -18,6 +15,7 @@ from placet.identity.signing import EventSigner, EventVerifier
 from placet.knowledge.embedders import embedder_of
 from placet.knowledge.intake import Intake
 from placet.knowledge.leftovers import Leftovers
+from placet.knowledge.rebuilding import Rebuilding
 from placet.knowledge.store import KnowledgeStore
 from placet.messaging.append import Appender, AuditWriter, EventWriter
 from placet.messaging.connection import Bus, BusSettings, read_seed
@@ -34,8 +32,8 @@ from placet.policy.port import PolicyDecisionPoint
 from placet.policy.select import open_policy
 from placet.policy.watch import PolicyWatch
 from placet.storage import Database
-from placet.toolkit import Actor, PackEnvironment
-from placet.toolkit.pack import ScopeResolver, ToolPack
+from placet.toolkit import PackEnvironment
+from placet.toolkit.pack import ToolPack
 from placet.toolkit.registry import ToolRegistry, discover
 from services.tool_executor.adapters.approvals import RpcApprovals
 from services.tool_executor.adapters.counters import KvRunCounters
@@ -43,6 +41,7 @@ from services.tool_executor.adapters.documents import StoredDocuments
 from services.tool_executor.adapters.ledger import OWNER, StreamLedger
 from services.tool_executor.adapters.presence import Presence
 from services.tool_executor.adapters.proposals import StreamProposals
+from services.tool_executor.adapters.scope import scope_of
 from services.tool_executor.adapters.spending import KvTenantSpending
 from services.tool_executor.adapters.uploads import StoredUploads
 from services.tool_executor.adapters.versions import StoredVersions
@@ -62,6 +61,7 @@ from services.tool_executor.handlers.packets import Packets
 from services.tool_executor.handlers.people import People
 from services.tool_executor.handlers.proposing import Proposing
 from services.tool_executor.handlers.reading import ReadingJobs, Sweep
+from services.tool_executor.handlers.rebuilds import RebuildCalls
 from services.tool_executor.handlers.records import CallRecords
 from services.tool_executor.handlers.rollbacks import Rollbacks
 from services.tool_executor.handlers.settle import Settlements
@@ -75,10 +75,10 @@ _OPEN_CONCURRENCY = 8
 
 @dataclass(frozen=True, slots=True)
 class DocumentRooms:
-    """Everything about documents that is no tool: calls by name, the queue of reading, the sweep."""
+    """Everything about documents that is no tool: calls by name, the queues of reading, the sweep."""
 
     routes: Mapping[str, Handler]
-    queue: WorkQueue
+    queues: tuple[WorkQueue, ...]
     sweep: Sweep
 
 
@@ -206,7 +206,7 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
         environment=PackEnvironment(
             settings.database_url,
             originals,
-            _scope_of(policy),
+            scope_of(policy),
             settings.pack_settings,
             settings.readonly_database_url,
         ),
@@ -216,28 +216,13 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
             _queue(bus, audit, own, "claimed", open_effects.on_claimed, _OPEN_CONCURRENCY),
             _queue(bus, audit, own, "unknown", open_effects.on_unknown, _OPEN_CONCURRENCY),
             _queue(bus, audit, own, "verification-failed", rollbacks.on_verification_failed, _OPEN_CONCURRENCY),
-            documents.queue,
+            *documents.queues,
         ),
         watch=PolicyWatch(policy),
         sweep=documents.sweep,
         presence=presence,
         health=HealthServer(settings.health_port, checks, settings.health_host),
     )
-
-
-def _scope_of(policy: PolicyDecisionPoint) -> ScopeResolver:
-    async def scope(actor: Actor) -> dict[str, Any]:
-        person = Person(
-            id=actor.id,
-            tenant=actor.tenant,
-            active=actor.active,
-            roles=tuple(sorted(actor.roles)),
-            teams=tuple(sorted(actor.teams)),
-            clearance=actor.clearance,
-        )
-        return (await policy.knowledge_scope(Subject.of(person))).model_dump(mode="json")
-
-    return scope
 
 
 def _queue(
@@ -263,6 +248,7 @@ def _documents(
     )
     versions = StoredVersions(store.indexing, Leftovers(database, originals))
     jobs = ReadingJobs(versions, events, audit)
+    rebuilds = RebuildCalls(rights, Rebuilding(database, store.indexing), events, audit)
     return DocumentRooms(
         routes={
             "resolve-citations": calls.on_resolve,
@@ -274,13 +260,15 @@ def _documents(
             "finish-upload": uploads.on_finish,
             "set-document-acl": changes.on_acl,
             "withdraw-document": changes.on_withdraw,
+            "start-rebuild": rebuilds.on_start,
+            "get-rebuild": rebuilds.on_get,
         },
-        queue=WorkQueue(
-            bus,
-            _DURABLES["tool-executor__version-received-v1"],
-            jobs.on_job,
-            concurrency=settings.tool_executor_readings_at_once,
-            alarm=audit.bad_message,
+        queues=tuple(
+            WorkQueue(bus, _DURABLES[f"tool-executor__{event}-v1"], work, concurrency=at_once, alarm=audit.bad_message)
+            for event, work, at_once in (
+                ("version-received", jobs.on_job, settings.tool_executor_readings_at_once),
+                ("rebuild-started", rebuilds.on_job, 1),
+            )
         ),
         sweep=Sweep(versions, events, settings.tool_executor_sweep_s),
     )

@@ -13,7 +13,7 @@ from placet.contracts.events import Proposed
 from placet.contracts.execution import Citation, DocumentPage, DocumentView, SourceSlice
 from placet.contracts.policy import KnowledgeScope
 from placet.contracts.proposals import ProposalView
-from placet.knowledge.models import DocumentState, Place, Reading, Upload
+from placet.knowledge.models import DocumentState, Place, Reading, Rebuild, Upload
 from services.tool_executor.domain.ledger import Entry
 from services.tool_executor.domain.usage import RunUse
 
@@ -149,6 +149,18 @@ class Versions(Protocol):
         ...
 
     async def sweep_uploads(self) -> None: ...
+
+
+class Rebuilds(Protocol):
+    async def start(self, tenant: str, rebuild_id: str, actor: str) -> Rebuild:
+        """The rebuilding that goes on, or a new one."""
+        ...
+
+    async def status(self, tenant: str, rebuild_id: str) -> Rebuild:
+        """Raises `not_found`."""
+        ...
+
+    async def run(self, tenant: str, rebuild_id: str, report: Callable[[Rebuild], Awaitable[None]]) -> Rebuild: ...
 
 
 class KnowledgeEvents(Protocol):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx
 from gateway_rig import Gateway
@@ -25,6 +26,7 @@ class DocumentHouse:
 
     def __init__(self, governance: GovernanceRig) -> None:
         self.governance = governance
+        self.tenant = "acme"
         self._issuer_key = keys.generate()
         self._clients: list[httpx.AsyncClient] = []
         self.gateway: Gateway
@@ -50,10 +52,16 @@ class DocumentHouse:
             await client.aclose()
         await self.gateway.stop()
 
-    def token(self, who: str, tenant: str = "acme") -> str:
-        return LocalIssuer(self._issuer_key, ISSUER, AUDIENCE).issue(tenant, who)
+    def of(self, tenant: str) -> Self:
+        """The same house, seen by the people of another tenant."""
+        other = copy.copy(self)
+        other.tenant = tenant
+        return other
 
-    def as_(self, who: str, tenant: str = "acme") -> httpx.AsyncClient:
+    def token(self, who: str, tenant: str | None = None) -> str:
+        return LocalIssuer(self._issuer_key, ISSUER, AUDIENCE).issue(tenant or self.tenant, who)
+
+    def as_(self, who: str, tenant: str | None = None) -> httpx.AsyncClient:
         client = httpx.AsyncClient(
             base_url=self.gateway.url, headers={"Authorization": f"Bearer {self.token(who, tenant)}"}, timeout=60
         )
@@ -68,7 +76,7 @@ class DocumentHouse:
         name: str = "gate.md",
         base: str = "kb-policies",
         title: str = "Gate rules",
-        tenant: str = "acme",
+        tenant: str | None = None,
         headers: dict[str, str] | None = None,
         media_type: str = "text/plain",
         **fields: str,
@@ -92,22 +100,22 @@ class DocumentHouse:
         path = f"/api/publish-proposals/{proposal['proposal_id']}/decisions"
         return await client.post(path, json={"approved": True})
 
-    async def published(self, data: bytes, *, who: str = "carol", **more: str) -> str:
+    async def published(self, data: bytes, *, who: str = "carol", **more: Any) -> str:
         """The id of a new document of `kb-policies` that says `data`, read and published."""
         document_id: str = (await self.upload(who, data, **more)).json()["document_id"]
         assert (await self.read(who, document_id))["state"] == "ready"
         assert (await self.publish(who, document_id)).json()["finish_reason"] == "success"
         return document_id
 
-    async def found(self, who: str, query: str, tenant: str = "acme") -> list[str]:
+    async def found(self, who: str, query: str, tenant: str | None = None) -> list[str]:
         """The documents that a search finds, best first."""
         answer = await self.as_(who, tenant).get("/api/search", params={"q": query, "k": 20})
         return [item["document_id"] for item in answer.json()["items"]]
 
 
-async def until(look: Callable[[], Awaitable[T | None]], patience_s: float = 120.0) -> T:
+async def until(look: Callable[[], Awaitable[T | None]], patience_s: float = 240.0, every_s: float = 0.2) -> T:
     """What `look` gives, as soon as it gives something."""
     async with asyncio.timeout(patience_s):
         while (found := await look()) is None:
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(every_s)
     return found

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import AsyncIterator
 
-import httpx
 import pytest
 
 from placet.messaging.reading import EventReader
@@ -89,7 +89,7 @@ async def test_upload_too_large_is_refused_whether_announced_or_not(document_hou
     announced = await document_house.upload("carol", data)
     assert (announced.status_code, announced.json()["code"]) == (413, "payload_too_large")
 
-    async def streamed():  # type: ignore[no-untyped-def]
+    async def streamed() -> AsyncIterator[bytes]:
         head = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
         yield head
         for _ in range(31):
@@ -152,7 +152,3 @@ async def _record(house: DocumentHouse, action: str, document_id: str) -> tuple[
         if entry.record.action == action and (entry.record.resource or {})["id"] == document_id
     ]
     return entry.actor, entry.outcome
-
-
-def is_not_found(answer: httpx.Response) -> bool:
-    return answer.status_code == 404 and answer.json()["code"] == "not_found"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
 import os
 from typing import Any
 
@@ -112,3 +113,52 @@ async def test_original_of_another_service_is_not_available(connect: Any) -> Non
     with pytest.raises(PlacetError) as caught:
         await ObjectStore(bus, "ORIGINALS").get("any")
     assert caught.value.code is ErrorCode.DEPENDENCY_UNAVAILABLE
+
+
+async def test_object_slice_is_read_without_the_rest_and_is_empty_behind_the_end(connect: Any) -> None:
+    store, key, data = ObjectStore(await connect("tool-executor"), "ORIGINALS"), new_id("doc"), os.urandom(300_001)
+    await store.put(key, data)
+    for offset, limit in ((0, 10), (131_071, 2), (131_072, 131_072), (262_100, 50_000), (300_000, 1), (300_001, 5)):
+        assert await store.read(key, offset, limit) == data[offset : offset + limit]
+    with pytest.raises(KeyError):
+        await store.read(new_id("doc"), 0, 1)
+
+
+async def test_object_of_another_program_is_read_in_slices_too(connect: Any) -> None:
+    bus = await connect("tool-executor")
+    store, key, data = ObjectStore(bus, "ORIGINALS"), new_id("doc"), os.urandom(200_000)
+    await store.put(key, data)
+    described = await _meta(bus, key)
+    del described["metadata"]
+    await bus.js.publish(_meta_subject(key), orjson.dumps(described), headers={"Nats-Rollup": "sub"})
+    assert await store.read(key, 150_000, 1_000) == data[150_000:151_000]
+
+
+async def test_object_staged_in_parts_is_seen_only_when_it_is_adopted_whole(connect: Any) -> None:
+    store, key, upload = ObjectStore(await connect("tool-executor"), "ORIGINALS"), new_id("doc"), new_id("up")
+    data = os.urandom(2_500)
+    digest = hashlib.sha256(data).hexdigest()
+    places = [await store.stage(upload, n, data[n * 1000 : n * 1000 + 1000]) for n in range(3)]
+    assert await store.stage(upload, 1, data[1000:2000]) == places[1]
+    with pytest.raises(KeyError):
+        await store.get(key)
+    with pytest.raises(ValueError, match="not the file"):
+        await store.adopt(upload, key, places, part=1000, size=2_500, sha256="0" * 64)
+    with pytest.raises(ValueError, match="not the file"):
+        await store.adopt(upload, key, places[:2], part=1000, size=2_500, sha256=digest)
+    await store.adopt(upload, key, places, part=1000, size=2_500, sha256=digest)
+    assert await store.get(key) == data
+    assert await store.read(key, 999, 1_002) == data[999:2001]
+    await store.discard(upload, key)
+    assert await store.get(key) == data
+
+
+async def test_object_uploaded_again_rests_on_the_first_parts(connect: Any) -> None:
+    store, key, data = ObjectStore(await connect("tool-executor"), "ORIGINALS"), new_id("doc"), b"the same bytes"
+    digest = hashlib.sha256(data).hexdigest()
+    for _ in range(2):
+        upload = new_id("up")
+        places = [await store.stage(upload, 0, data)]
+        await store.adopt(upload, key, places, part=1000, size=len(data), sha256=digest)
+        await store.discard(upload, key)
+    assert await store.get(key) == data

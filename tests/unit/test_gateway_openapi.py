@@ -21,6 +21,8 @@ CALLS = {
     ("get", "/api/documents"),
     ("get", "/api/documents/{document_id}"),
     ("post", "/api/documents"),
+    ("post", "/api/index/rebuilds"),
+    ("get", "/api/index/rebuilds/{rebuild_id}"),
     ("get", "/api/documents/{document_id}/source"),
     ("put", "/api/documents/{document_id}/acl"),
     ("post", "/api/documents/{document_id}/withdrawal"),

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import typer
 
-from placet.cli.commands import audit, demo, doctor, generate, keys, policy, proposals, provision, token, tools, up
+from placet.cli.commands import (
+    audit,
+    demo,
+    docs,
+    doctor,
+    generate,
+    keys,
+    policy,
+    proposals,
+    provision,
+    token,
+    tools,
+    up,
+)
 
 app = typer.Typer(
     name="placet",
@@ -18,6 +31,7 @@ app.command("up")(up.up)
 app.command("demo")(demo.demo)
 app.add_typer(proposals.app, name="proposals")
 app.add_typer(audit.app, name="audit")
+app.add_typer(docs.app, name="docs")
 app.add_typer(policy.app, name="policy")
 app.add_typer(tools.app, name="tools")
 app.command("token")(token.token)

@@ -8,6 +8,7 @@ from typing import Any
 from placet.client.models import Decided, DocumentVersion, Draft, PublishProposal
 from placet.client.paging import pages
 from placet.client.transport import Transport
+from placet.contracts.documents import RebuildState
 from placet.contracts.execution import DocumentView
 
 
@@ -42,15 +43,32 @@ class Documents:
         media_type: str = "application/octet-stream",
         document_id: str | None = None,
     ) -> Draft:
-        """A new document, or a new version of `document_id`; a draft until it is published."""
+        """A new document, or a new version of `document_id`; a draft until it is published.
+
+        The file is read after the answer: `get` tells by `state` and `percent` how far that is.
+        """
         form = {"knowledge_base_id": knowledge_base_id, "title": title}
         if document_id is not None:
             form["document_id"] = document_id
         answer = await self._transport.post("/api/documents", form, files={"file": (name, content, media_type)})
         return Draft.model_validate(answer.body)
 
-    async def set_acl(self, document_id: str, acl: dict[str, Any]) -> dict[str, Any]:
-        return dict((await self._transport.put(f"/api/documents/{document_id}/acl", acl)).body)
+    async def set_acl(self, document_id: str, acl: dict[str, Any]) -> DocumentView:
+        """`roles`, `teams`, `clearance`, `owner`, and `lock_version` to change only what has not changed since."""
+        return DocumentView.model_validate((await self._transport.put(f"/api/documents/{document_id}/acl", acl)).body)
+
+    async def withdraw(self, document_id: str, *, lock_version: int | None = None) -> DocumentView:
+        """Archive the published version: nothing of the document is found any more."""
+        body = {"lock_version": lock_version}
+        answer = await self._transport.post(f"/api/documents/{document_id}/withdrawal", body)
+        return DocumentView.model_validate(answer.body)
+
+    async def start_rebuild(self) -> RebuildState:
+        """Rebuild the index from the originals, or join the rebuilding that goes on."""
+        return RebuildState.model_validate((await self._transport.post("/api/index/rebuilds")).body)
+
+    async def rebuild(self, rebuild_id: str) -> RebuildState:
+        return RebuildState.model_validate((await self._transport.get(f"/api/index/rebuilds/{rebuild_id}")).body)
 
     async def propose_publishing(self, document_id: str) -> PublishProposal:
         answer = await self._transport.post(f"/api/documents/{document_id}/publish-proposals")

@@ -92,6 +92,35 @@ class WithdrawDocument(Command):
     lock_version: int | None = Field(default=None, ge=1)
 
 
+class StartRebuild(Command):
+    """Rebuild the index of everything the caller's tenant has; while one goes on, that one is joined."""
+
+    grant: str
+    rebuild_id: Id
+
+
+class GetRebuild(Command):
+    grant: str
+    rebuild_id: Id
+
+
+class RebuildState(Reply):
+    """In versions. `failed` ones could not be read again and stay as they were."""
+
+    rebuild_id: str
+    state: Literal["running", "finished"]
+    total: int
+    done: int
+    failed: int
+
+
+class RebuildProgress(Event):
+    rebuild_id: str
+    total: int
+    done: int
+    failed: int
+
+
 class _Version(Event):
     document_id: str
     version: int

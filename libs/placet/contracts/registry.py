@@ -50,6 +50,8 @@ COMMANDS: tuple[CommandSpec, ...] = (
     _executor("finish-upload", documents.FinishUpload, documents.DocumentDraft, "gateway"),
     _executor("set-document-acl", documents.SetDocumentAcl, execution.DocumentView, "gateway"),
     _executor("withdraw-document", documents.WithdrawDocument, execution.DocumentView, "gateway"),
+    _executor("start-rebuild", documents.StartRebuild, documents.RebuildState, "gateway"),
+    _executor("get-rebuild", documents.GetRebuild, documents.RebuildState, "gateway"),
     _executor("get-person", execution.GetPerson, execution.PersonReply, "gateway"),
     _executor("put-person", execution.PutPerson, execution.PersonReply, "gateway"),
     _executor("settle-effect", execution.SettleEffect, execution.EffectState, "gateway"),
@@ -98,6 +100,9 @@ _KNOWLEDGE_EVENTS: dict[str, type[Event]] = {
     "version-progress": documents.VersionProgress,
     "version-ready": documents.VersionReady,
     "version-failed": documents.VersionFailed,
+    "rebuild-started": documents.RebuildProgress,
+    "rebuild-progress": documents.RebuildProgress,
+    "rebuild-finished": documents.RebuildProgress,
 }
 
 AUDIT_EVENTS: tuple[str, ...] = (

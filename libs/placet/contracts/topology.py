@@ -121,7 +121,12 @@ DURABLES: tuple[Durable, ...] = (
         "DOCUMENTS",
         ("placet.*.knowledge.evt.version-received.v1.*",),
         "tool-executor",
-        ack_wait_s=30.0,
+    ),
+    Durable(
+        "tool-executor__rebuild-started-v1",
+        "DOCUMENTS",
+        ("placet.*.knowledge.evt.rebuild-started.v1.*",),
+        "tool-executor",
     ),
     Durable(
         "approval__effect-finished-v1",

@@ -65,9 +65,17 @@ UPDATE knowledge.versions SET chunks_done = chunks_done + :added, term_count = t
 
 _DROP = text("SELECT knowledge.drop_unready_chunks(:tenant, :document_id, :version)")
 
+_DROP_FOR_REBUILD = text("SELECT knowledge.drop_chunks_for_rebuild(:tenant, :document_id, :version)")
+
+_RECOUNT = text(f"""
+UPDATE knowledge.versions SET chunk_count = :chunks, chunks_done = :chunks, term_count = :terms, plan = :plan
+{_WHERE} AND state = 'ready'
+""")  # noqa: S608
+
 # Held until the step commits: who may read the document does not change under the chunks that say so.
-_SCOPE_KEY = text("""
-SELECT scope_key FROM knowledge.documents WHERE tenant = :tenant AND document_id = :document_id FOR SHARE
+_DOCUMENT = text("""
+SELECT scope_key, published_version FROM knowledge.documents
+WHERE tenant = :tenant AND document_id = :document_id FOR SHARE
 """)
 
 _ADD_BODY = text("""
@@ -76,13 +84,13 @@ VALUES (:tenant, :chunk_id, :document_id, :version, :ordinal, :page, :section, :
 """)
 
 _ADD_TERMS = text("""
-INSERT INTO knowledge.chunk_terms (tenant, chunk_id, document_id, version, scope_key, term_count, terms)
-VALUES (:tenant, :chunk_id, :document_id, :version, :scope_key, :term_count, CAST(:terms AS tsvector))
+INSERT INTO knowledge.chunk_terms (tenant, chunk_id, document_id, version, scope_key, published, term_count, terms)
+VALUES (:tenant, :chunk_id, :document_id, :version, :scope_key, :published, :term_count, CAST(:terms AS tsvector))
 """)
 
 _ADD_VECTOR = text("""
-INSERT INTO knowledge.chunk_vectors (tenant, model, chunk_id, document_id, version, scope_key, embedding)
-VALUES (:tenant, :model, :chunk_id, :document_id, :version, :scope_key, CAST(:embedding AS vector))
+INSERT INTO knowledge.chunk_vectors (tenant, model, chunk_id, document_id, version, scope_key, published, embedding)
+VALUES (:tenant, :model, :chunk_id, :document_id, :version, :scope_key, :published, CAST(:embedding AS vector))
 """)
 
 Report = Callable[[Reading], Awaitable[None]]
@@ -135,6 +143,27 @@ class Indexing:
             row = await self._row(where)
         return reading_of(row)
 
+    async def rebuild(self, where: Where) -> None:
+        """Read a `ready` version again; its new chunks take the place of the old ones in one commit.
+
+        Chunks keep their names. Raises ParseError (the old chunks stay), PlacetError when something this needs is away.
+        """
+        row = await self._row(where)
+        parsed = await self.parser.parse(row.filename, await self._original(row.original_key))
+        chunks = await asyncio.to_thread(chunks_of, where["document_id"], where["version"], parsed)
+        texts = [indexed_text(row.title, chunk) for chunk in chunks]
+        found = await asyncio.to_thread(_terms_of, texts)
+        vectors: list[list[float]] = []
+        for start in range(0, len(texts), STEP_CHUNKS):
+            vectors += await self.embedder.embed(texts[start : start + STEP_CHUNKS])
+        counts = {"chunks": len(chunks), "terms": sum(map(len, found)), "plan": _digest(row.title, chunks)}
+        async with self._transaction(where) as connection:
+            document = (await connection.execute(_DOCUMENT, where)).one()
+            if (await connection.execute(_RECOUNT, where | counts)).rowcount:
+                await connection.execute(_DROP_FOR_REBUILD, where)
+                shown = {"scope_key": document.scope_key, "published": document.published_version == where["version"]}
+                await self._add(connection, where | shown, chunks, found, vectors)
+
     async def fail(self, where: Where, reason: ParseFailure, detail: str) -> Reading:
         """Give the version up; what was indexed of it goes."""
         async with self._transaction(where) as connection:
@@ -160,17 +189,28 @@ class Indexing:
     ) -> None:
         """One commit. When another worker has made this step, it has, and nothing is written."""
         async with self._transaction(where) as connection:
-            scope_key = (await connection.execute(_SCOPE_KEY, where)).scalar_one()
+            document = (await connection.execute(_DOCUMENT, where)).one()
             step = where | {"added": len(batch), "terms": sum(map(len, found))}
             if (await connection.execute(_STEP, step)).rowcount == 0:
                 return
-            rows = [where | {"scope_key": scope_key} | _row(chunk) for chunk in batch]
-            await connection.execute(_ADD_BODY, rows)
-            counted = [{"term_count": len(one), "terms": tsvector(one)} for one in found]
-            await connection.execute(_ADD_TERMS, [row | more for row, more in zip(rows, counted, strict=True)])
-            if vectors:
-                meant = [{"model": self.embedder.model, "embedding": literal(vector)} for vector in vectors]
-                await connection.execute(_ADD_VECTOR, [row | more for row, more in zip(rows, meant, strict=True)])
+            unseen = {"scope_key": document.scope_key, "published": False}
+            await self._add(connection, where | unseen, batch, found, vectors)
+
+    async def _add(
+        self,
+        connection: AsyncConnection,
+        where: Where,
+        chunks: Sequence[Chunk],
+        found: Sequence[list[str]],
+        vectors: Sequence[Sequence[float]],
+    ) -> None:
+        rows = [where | _row(chunk) for chunk in chunks]
+        await connection.execute(_ADD_BODY, rows)
+        counted = [{"term_count": len(one), "terms": tsvector(one)} for one in found]
+        await connection.execute(_ADD_TERMS, [row | more for row, more in zip(rows, counted, strict=True)])
+        if vectors:
+            meant = [{"model": self.embedder.model, "embedding": literal(vector)} for vector in vectors]
+            await connection.execute(_ADD_VECTOR, [row | more for row, more in zip(rows, meant, strict=True)])
 
     async def _row(self, where: Where) -> Any:
         async with self._transaction(where) as connection:

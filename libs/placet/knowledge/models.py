@@ -129,6 +129,17 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class Rebuild:
+    """A rebuilding of the index, counted in versions."""
+
+    rebuild_id: str
+    total: int
+    done: int
+    failed: int
+    finished: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """A piece of one version, stable for the same bytes. `page` counts from 1; `section` is `Chapter > Section`."""
 

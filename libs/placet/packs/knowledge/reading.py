@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from urllib.parse import quote
 
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.execution import EvidenceRef
 from placet.contracts.tools import Risk, Sensitivity
-from placet.knowledge.models import Hit
+from placet.knowledge.models import DocumentInfo, Hit
 from placet.packs.knowledge.arguments import GetDocumentSource, ReadDocumentVersion, SearchKnowledge
 from placet.packs.knowledge.reader import Reader, whole_version
 from placet.packs.knowledge.results import DocumentSource, DocumentText, Passage, Passages
@@ -16,6 +17,7 @@ from placet.toolkit import Hooks, ResourceView, ToolContext, ToolResult, ToolSpe
 # A reply travels as one message of at most 1 MiB; a character may take four bytes and JSON escapes take more.
 MAX_CONTENT_BYTES = 600_000
 PARSE_TIMEOUT_S = 30.0
+_SHOWN_FACTS = ("tenant", "readable", "base", "document_version")
 
 
 class SearchKnowledgeTool:
@@ -74,7 +76,7 @@ class GetDocumentSourceTool:
             media_type=info.media_type,
             size=info.size,
             sha256=info.sha256,
-            href=f"/api/documents/{quote(info.document_id, safe='')}/source?version={info.version}",
+            href=_href(info),
         )
         return ToolResult(source.model_dump(mode="json"), evidence=(whole_version(info),))
 
@@ -101,10 +103,14 @@ class ReadDocumentVersionTool:
         )
 
     async def resource(self, ctx: ToolContext, args: ReadDocumentVersion) -> ResourceView:
-        return await self._reader.view(ctx.actor, args.document_id, args.version)
+        """Ids, version and base only: the facts stand on the card that people see before they agree."""
+        view = await self._reader.view(ctx.actor, args.document_id, args.version)
+        return replace(view, facts={name: view.facts[name] for name in _SHOWN_FACTS})
 
     async def handle(self, ctx: ToolContext, args: ReadDocumentVersion) -> ToolResult:
         info = await self._reader.document(ctx.actor, args.document_id, args.version)
+        if ctx.approvers:
+            return _released(info)
         scope = await self._reader.scope(ctx.actor)
         found = await self._reader.store.read_version(scope, info.document_id, info.version)
         size = len(found.content.encode())
@@ -115,6 +121,18 @@ class ReadDocumentVersionTool:
             document_id=found.document_id, version=found.version, status=found.status, content=found.content
         )
         return ToolResult(text.model_dump(mode="json"), evidence=(whole_version(info),))
+
+
+def _released(info: DocumentInfo) -> ToolResult:
+    """The outcome of an agreed read, without the text: it becomes an event that nobody can take back."""
+    text = DocumentText(
+        document_id=info.document_id, version=info.version, status=info.status, content=None, href=_href(info)
+    )
+    return ToolResult(text.model_dump(mode="json"), evidence=(whole_version(info),))
+
+
+def _href(info: DocumentInfo) -> str:
+    return f"/api/documents/{quote(info.document_id, safe='')}/source?version={info.version}"
 
 
 def _passage(hit: Hit) -> Passage:

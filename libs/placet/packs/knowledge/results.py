@@ -44,10 +44,14 @@ class DocumentSource(Answer):
 
 
 class DocumentText(Answer):
+    """`content` is None for a read that people had to agree to: what was agreed lies in events and records, where no
+    text may lie. `href` is then where the requester reads it, authorized anew."""
+
     document_id: str
     version: int
     status: str
-    content: str
+    content: str | None
+    href: str | None = None
 
 
 class Published(Answer):
