@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import AsyncIterator
 
 import pytest
+from pydantic import BaseModel
+from sqlalchemy import text
 
+from placet.contracts.documents import BeginUpload, DocumentDraft, FinishUpload, UploadPart, UploadState
+from placet.contracts.envelope import Command
+from placet.contracts.errors import ErrorCode, PlacetError
 from placet.messaging.reading import EventReader
+from placet.messaging.rpc import RpcClient
+from placet.observability.context import new_id
+from placet.storage import OWNER
 from tests.integration.document_house import DocumentHouse
 
 pytestmark = pytest.mark.spec("K1")
@@ -152,3 +161,94 @@ async def _record(house: DocumentHouse, action: str, document_id: str) -> tuple[
         if entry.record.action == action and (entry.record.resource or {})["id"] == document_id
     ]
     return entry.actor, entry.outcome
+
+
+async def _sql(house: DocumentHouse, statement: str, **values: object) -> None:
+    async with house.governance.postgres.database(OWNER).transaction() as connection:
+        await connection.execute(text(statement), values)
+
+
+async def test_version_whose_job_was_lost_is_found_by_the_sweep(document_house: DocumentHouse) -> None:
+    """A worker that died between the commit and the event, long enough ago."""
+    house = document_house
+    document_id = (await house.upload("carol", b"# Lost\n\nLost and found.\n")).json()["document_id"]
+    await house.read("carol", document_id)
+    await _sql(
+        house,
+        "INSERT INTO knowledge.versions (tenant, document_id, version, status, state, title, filename, media_type,"
+        " original_key, sha256, size, authors, chunk_count, term_count, created_by, touched_at) SELECT tenant,"
+        " document_id, 2, 'draft', 'received', title, filename, media_type, original_key, sha256, size, authors, 0, 0,"
+        " created_by, now() - interval '10 minutes' FROM knowledge.versions WHERE document_id = :id",
+        id=document_id,
+    )
+    await house.governance.executor.sweep.once()
+    view = await house.read("carol", document_id)
+    assert (view["latest_version"], view["state"]) == (2, "ready")
+
+
+async def test_upload_that_nobody_finished_is_swept_with_its_parts(document_house: DocumentHouse) -> None:
+    rig, client = document_house.governance, RpcClient(await document_house.governance.nats.bus("gateway"))
+    data, upload_id = b"half of it", new_id("up")
+    begin = BeginUpload(
+        grant=rig.grant("carol"),
+        upload_id=upload_id,
+        knowledge_base_id="kb-policies",
+        title="Half",
+        filename="half.md",
+        size=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+    )
+    part = UploadPart(grant=rig.grant("carol"), upload_id=upload_id, index=0, data=base64.b64encode(data).decode())
+    await client.call("tool-executor", "begin-upload", begin, UploadState, tenant="acme")
+    state = await client.call("tool-executor", "upload-part", part, UploadState, tenant="acme")
+    assert state.parts == 1
+    await rig.executor.sweep.once()
+    again = await client.call("tool-executor", "begin-upload", begin, UploadState, tenant="acme")
+    assert again.parts == 1
+    old = "UPDATE knowledge.uploads SET created_at = now() - interval '2 hours' WHERE upload_id = :id"
+    await _sql(document_house, old, id=upload_id)
+    await rig.executor.sweep.once()
+    finish = FinishUpload(grant=rig.grant("carol"), upload_id=upload_id)
+    with pytest.raises(PlacetError) as caught:
+        await client.call("tool-executor", "finish-upload", finish, DocumentDraft, tenant="acme")
+    assert caught.value.code is ErrorCode.NOT_FOUND
+    again = await client.call("tool-executor", "begin-upload", begin, UploadState, tenant="acme")
+    assert again.parts == 0
+
+
+@pytest.mark.spec("R4", "I2")
+async def test_upload_of_another_person_or_another_file_is_not_gone_on_with(document_house: DocumentHouse) -> None:
+    rig, client = document_house.governance, RpcClient(await document_house.governance.nats.bus("gateway"))
+    data, upload_id = b"mine", new_id("up")
+    begin = BeginUpload(
+        grant=rig.grant("carol"),
+        upload_id=upload_id,
+        knowledge_base_id="kb-policies",
+        title="Mine",
+        filename="mine.md",
+        size=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+    )
+    await client.call("tool-executor", "begin-upload", begin, UploadState, tenant="acme")
+
+    async def refusal(name: str, command: Command, reply: type[BaseModel]) -> ErrorCode:
+        with pytest.raises(PlacetError) as caught:
+            await client.call("tool-executor", name, command, reply, tenant="acme")
+        return caught.value.code
+
+    part = UploadPart(grant=rig.grant("alice"), upload_id=upload_id, index=0, data=base64.b64encode(data).decode())
+    assert await refusal("upload-part", part, UploadState) is ErrorCode.NOT_FOUND
+    finish = FinishUpload(grant=rig.grant("alice"), upload_id=upload_id)
+    assert await refusal("finish-upload", finish, DocumentDraft) is ErrorCode.NOT_FOUND
+    other = begin.model_copy(update={"size": 5})
+    assert await refusal("begin-upload", other, UploadState) is ErrorCode.NOT_FOUND
+    wrong = part.model_copy(update={"grant": rig.grant("carol"), "data": base64.b64encode(b"mi").decode()})
+    assert await refusal("upload-part", wrong, UploadState) is ErrorCode.INVALID_REQUEST
+    early = wrong.model_copy(update={"index": 1})
+    assert await refusal("upload-part", early, UploadState) is ErrorCode.CONFLICT
+    forged = part.model_copy(update={"grant": rig.grant("carol"), "data": base64.b64encode(b"nine").decode()})
+    await client.call("tool-executor", "upload-part", forged, UploadState, tenant="acme")
+    done = FinishUpload(grant=rig.grant("carol"), upload_id=upload_id)
+    assert await refusal("finish-upload", done, DocumentDraft) is ErrorCode.INVALID_REQUEST
+    huge = begin.model_copy(update={"upload_id": new_id("up"), "size": 25_000_001})
+    assert await refusal("begin-upload", huge, UploadState) is ErrorCode.PAYLOAD_TOO_LARGE

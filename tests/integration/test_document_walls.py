@@ -188,6 +188,7 @@ async def test_list_that_is_no_list_is_refused(document_house: DocumentHouse, bo
 
 @pytest.mark.spec("A11", "T8", "T6")
 async def test_proposal_to_publish_is_called_off_by_any_change_of_the_document(document_house: DocumentHouse) -> None:
+    """T6 is read as: publishing is proposed over HTTP only, and bound to the document's lock version."""
     house, carol = document_house, document_house.as_("carol")
 
     async def new_list(document_id: str) -> None:

@@ -178,7 +178,7 @@ async def test_validation_problem_names_fields_and_never_their_values(house: Hou
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("DELETE", "/api/chat"), ("POST", "/api/documents"), ("PUT", "/api/runs"), ("GET", "/api/chat")],
+    [("DELETE", "/api/chat"), ("PUT", "/api/documents"), ("PUT", "/api/runs"), ("GET", "/api/chat")],
 )
 async def test_method_that_is_not_offered_is_a_405_problem(house: House, method: str, path: str) -> None:
     answer = await house.as_().request(method, path, json={})

@@ -41,7 +41,7 @@ _COLUMNS = """
 SELECT d.tenant, d.document_id, d.base_id, d.title, d.owner, d.trusted, d.lock_version, d.published_version,
        n.latest AS latest_version, v.version, v.status, v.filename, v.media_type, v.sha256, v.size, v.authors,
        d.updated_at, v.original_key, n.latest_sha256, n.state, n.chunks_done, n.chunk_count,
-       n.failure, n.failure_detail, b.owner AS base_owner,
+       n.failure, n.failure_detail, b.owner AS base_owner, v.title AS version_title,
        (:unpublished OR b.owner = knowledge.actor_user() OR d.owner = knowledge.actor_user()) IS TRUE AS sees_drafts
 """
 _SHOWN = "coalesce(CAST(:version AS integer), d.published_version, n.latest)"
@@ -113,6 +113,7 @@ def _info(row: Any) -> DocumentInfo:
         authors=tuple(row.authors),
         updated_at=row.updated_at,
         base_owner=row.base_owner,
+        version_title=row.version_title,
         latest_sha256=row.latest_sha256 if row.sees_drafts else row.sha256,
         reading=_reading(row),
     )

@@ -176,7 +176,10 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class DocumentInfo:
-    """Metadata of a document and of one of its versions: the published one, else the newest."""
+    """Metadata of a document and of one of its versions: the published one, else the newest.
+
+    The document takes `version_title` when this version is published.
+    """
 
     tenant: str
     document_id: str
@@ -196,6 +199,7 @@ class DocumentInfo:
     authors: tuple[str, ...]
     updated_at: datetime
     base_owner: str | None = None
+    version_title: str = ""
     latest_sha256: str = ""
     reading: Reading | None = None
 

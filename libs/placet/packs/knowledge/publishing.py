@@ -124,10 +124,13 @@ class ApplyPublishDecisionTool:
         before, after = await self._texts(ctx, info)
         difference = await asyncio.to_thread(summarize, before, after)
         replaced = "" if info.published_version is None else f" instead of version {info.published_version}"
+        renamed = info.version_title != info.title
+        title = (Change(field="title", before=info.title, after=info.version_title),) if renamed else ()
         return Preview(
             summary=f"Publish version {info.version} of “{info.title}”{replaced}: {difference.headline}.",
             changes=(
                 Change(field="published_version", before=info.published_version, after=info.version),
+                *title,
                 Change(field="text", before=None, after=difference.text),
             ),
             touched=(info.document_id,),

@@ -120,7 +120,7 @@ class ReadDocumentVersionTool:
         text = DocumentText(
             document_id=found.document_id, version=found.version, status=found.status, content=found.content
         )
-        return ToolResult(text.model_dump(mode="json"), evidence=(whole_version(info),))
+        return ToolResult(text.model_dump(mode="json", exclude={"href"}), evidence=(whole_version(info),))
 
 
 def _released(info: DocumentInfo) -> ToolResult:

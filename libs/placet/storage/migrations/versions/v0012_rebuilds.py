@@ -6,8 +6,8 @@ from alembic import op
 
 from placet.storage.roles import EXECUTOR
 
-revision = "0010"
-down_revision: str | None = "0009"
+revision = "0012"
+down_revision: str | None = "0011"
 branch_labels: str | None = None
 depends_on: str | None = None
 
