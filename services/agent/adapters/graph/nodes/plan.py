@@ -106,7 +106,9 @@ class Planning:
                 invalid = ErrorCode.INVALID_ARGUMENTS.value
                 call = replace(call, status=CallStatus.ERROR, code=invalid, note=problem)
             elif twin := earlier_twin([*calls, *fresh], tool, args):
-                call = replace(call, status=twin.status, code=twin.code, repeats=twin.call_id)
+                # One of the same round is about to be made: this one waits for nothing and is answered from it.
+                status = CallStatus.OK if twin.status is CallStatus.PLANNED else twin.status
+                call = replace(call, status=status, code=twin.code, repeats=twin.call_id)
             fresh.append(call)
         return {"calls": [call.as_json() for call in fresh], "usage": used}
 
