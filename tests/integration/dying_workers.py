@@ -47,8 +47,8 @@ def dying(node: str, when: str) -> None:
             die()
         return fresh
 
-    build._metered = wrapped
-    StreamRunLog.append = appended  # type: ignore[method-assign]
+    build.__dict__["_metered"] = wrapped
+    type.__setattr__(StreamRunLog, "append", appended)
 
 
 def main() -> None:

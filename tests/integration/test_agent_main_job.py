@@ -103,6 +103,16 @@ async def test_lodging_limit_is_answered_from_the_published_policy(house: House,
     assert [citation["document_id"] for citation in done["citations"]] == ["doc-travel-v2"]
 
 
+@pytest.mark.spec("T2", "T5")
+@pytest.mark.parametrize(("person", "route"), [("carol", "version_tool"), ("alice", "fixed_rag")])
+async def test_route_to_document_versions_is_taken_only_by_whom_policy_offers_it(
+    house: House, person: str, route: str
+) -> None:
+    run_id, done = await house.ask(person, "What does version 1 of doc-travel-v1 say?")
+    assert (await house.reach(run_id, "run-routed"))["route"] == route
+    assert ("600" in done["answer"]) is (person == "carol")
+
+
 @pytest.mark.spec("K2", "I3", "T11")
 @pytest.mark.parametrize("question", ["When do production releases go out?", "What is the layoff plan?"])
 async def test_document_that_is_not_hers_is_not_found_for_alice(house: House, question: str) -> None:

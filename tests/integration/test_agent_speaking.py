@@ -68,6 +68,25 @@ async def test_model_that_is_away_while_planning_ends_the_run_as_failed(
     assert "not available" in done["answer"]
 
 
+@pytest.mark.spec("U1", "T4")
+async def test_model_that_is_away_while_planning_a_comparison_is_replaced_by_a_plain_search(
+    agent_rig: AgentRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from services.agent.adapters.models.chat import LangChainModel
+
+    async def away(*_: Any, **__: Any) -> Planned:
+        raise ModelUnavailableError("http_500")
+
+    monkeypatch.setattr(LangChainModel, "plan", away)
+    run_id = await agent_rig.ask("Compare the nightly lodging limit in Shanghai and in Beijing.")
+    done = await agent_rig.finished(run_id)
+    assert await agent_rig.data(run_id, "run-routed") == [{"route": "agentic_rag"}]
+    assert done["finish_reason"] == "success"
+    assert "The language model is not available" in done["answer"]
+    assert "CNY 650" in done["answer"]
+    assert done["citations"] != []
+
+
 @pytest.mark.spec("W6", "K3")
 async def test_citation_that_a_model_invented_is_removed_from_answer_and_stream(
     agent_rig: AgentRig, monkeypatch: pytest.MonkeyPatch
