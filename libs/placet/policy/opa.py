@@ -12,7 +12,7 @@ from yarl import URL
 
 from placet.contracts.policy import NO_REVISION
 from placet.policy.engine import PolicyEngine
-from placet.policy.port import ADMIN, Answered, Evaluation, Failure, Reload, Unanswered
+from placet.policy.port import ADMIN, ENTRY_POINTS, Answered, Evaluation, Failure, Reload, Unanswered
 
 _HEADERS = {"Content-Type": "application/json"}
 
@@ -28,7 +28,8 @@ class OpaPolicy(PolicyEngine):
 
     def __init__(self, session: aiohttp.ClientSession, url: URL, *, timeout_s: float) -> None:
         self._session = session
-        self._data = url.with_path("/v1/data/").with_query(provenance="true")
+        self._data = url.with_query(provenance="true")
+        self._urls = {entrypoint: self._url(entrypoint) for entrypoint in ENTRY_POINTS}
         self._timeout_s = timeout_s
         self._closed = False
 
@@ -67,7 +68,7 @@ class OpaPolicy(PolicyEngine):
         return _read(entrypoint, answer)
 
     async def _ask(self, entrypoint: str, encoded: bytes) -> Any:
-        url = self._data.with_path(f"/v1/data/{entrypoint.replace('.', '/')}", keep_query=True)
+        url = self._urls.get(entrypoint) or self._url(entrypoint)
         body = b'{"input":' + encoded + b"}"
         try:
             return await self._post(url, body)
@@ -76,6 +77,9 @@ class OpaPolicy(PolicyEngine):
                 raise
             # A kept connection that OPA closed meanwhile (a restart). Asking has no effect, so once more.
             return await self._post(url, body)
+
+    def _url(self, entrypoint: str) -> URL:
+        return self._data.with_path(f"/v1/data/{entrypoint.replace('.', '/')}", keep_query=True)
 
     async def _post(self, url: URL, body: bytes) -> Any:
         async with self._session.post(url, data=body, allow_redirects=False) as response:
