@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 from effect_world import KEY, TENANT, MemoryLedger, NoLimit, Provider, effect, unavailable
@@ -236,3 +236,25 @@ async def test_gated_read_whose_worker_died_is_simply_made_again(last: bool) -> 
     provider.behave = lambda step: None
     assert await world.run(last=False) is State.VERIFIED
     assert world.ledger.names() == ["claimed", "executed", "verified"]
+
+
+@pytest.mark.spec("G11")
+async def test_reservation_of_an_effect_that_had_ended_already_is_closed_with_its_end() -> None:
+    """A job seen a second time reserves before it finds out; nothing of that may be left over."""
+
+    class Watched(NoLimit):
+        closed: ClassVar[list[str]] = []
+
+        async def release(self, tenant: str, key: str) -> None:
+            self.closed.append(f"released {key}")
+
+        def keep(self, tenant: str, key: str) -> None:
+            self.closed.append(f"kept {key}")
+
+    world = World(Provider().spec())
+    runner = EffectRunner(world.ledger, Watched(), "worker")
+    await runner.close_spending(TENANT, KEY, world.ledger.entry(KEY))
+    assert Watched.closed == []
+    assert await world.run() is State.VERIFIED
+    await runner.close_spending(TENANT, KEY, world.ledger.entry(KEY))
+    assert Watched.closed == [f"kept {KEY}"]

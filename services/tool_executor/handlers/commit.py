@@ -60,10 +60,13 @@ class Commits:
                 await self._report(approved, await self._bring_to_end(approved, Entry(), last_attempt=False))
             except LedgerRaceError:
                 log.info("not the first to see this", key=approved.idempotency_key)
+            except PlacetError as error:
+                raise _patience(error) from error
             else:
                 return
         entry = await self.ledger.load(approved.origin.tenant, approved.idempotency_key)
         if entry.ended or entry.state is State.UNKNOWN:
+            await self.effects.close_spending(approved.origin.tenant, approved.idempotency_key, entry)
             if job.attempt > 1:  # whoever brought it to this end may have died before recording it
                 await self._report(approved, entry)
             return
@@ -74,9 +77,7 @@ class Commits:
         except LedgerRaceError as error:
             raise RetryLater(_RACE_DELAY_S) from error
         except PlacetError as error:
-            if error.code is ErrorCode.RATE_LIMITED and "retry_after_s" in error.details:
-                raise RetryLater(error.details["retry_after_s"]) from error
-            raise
+            raise _patience(error) from error
         await self._report(approved, ended)
 
     async def _bring_to_end(self, approved: ev.Approved, entry: Entry, *, last_attempt: bool) -> Entry:
@@ -212,3 +213,10 @@ class Commits:
             idempotency_key=approved.idempotency_key,
             request_id=origin.request_id,
         )
+
+
+def _patience(error: PlacetError) -> Exception:
+    """A tool that names a time to come back is asked again then, not before."""
+    if error.code is ErrorCode.RATE_LIMITED and "retry_after_s" in error.details:
+        return RetryLater(error.details["retry_after_s"])
+    return error

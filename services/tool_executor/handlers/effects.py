@@ -246,11 +246,16 @@ class EffectRunner:
         metrics.EFFECTS.labels(effect.spec.name, name).inc()
         tenant = effect.context.tenant
         entry = await self.ledger.append(tenant, effect.key, name, event, entry)
-        if effect.spending and entry.state is State.FAILED:
-            await self.spending.release(tenant, effect.key)
-        elif effect.spending and entry.ended:
-            self.spending.keep(tenant, effect.key)
+        if effect.spending:
+            await self.close_spending(tenant, effect.key, entry)
         return entry
+
+    async def close_spending(self, tenant: str, key: str, entry: Entry) -> None:
+        """What was reserved under the key is spent or given back, once its end is known. Repeating changes nothing."""
+        if entry.state is State.FAILED:
+            await self.spending.release(tenant, key)
+        elif entry.ended:
+            self.spending.keep(tenant, key)
 
 
 _DAY_IS_SPENT = PlacetError(ErrorCode.LIMIT_REACHED, "What may be spent today is spent.", rule="tenant_day")
