@@ -97,6 +97,10 @@ bench: setup ## Costs as ratios measured in one run
 bench-retrieval: setup ## How well search finds; DATA=dir adds {docs, queries, qrels} files to our own questions
 	@$(BIN)/python -m tests.benchmarks.retrieval $(if $(DATA),--data $(DATA))
 
+.PHONY: bench-runs
+bench-runs: setup ## Whole runs through the front door beside LangGraph alone; 200 event streams on one gateway
+	@$(BIN)/python -m tests.benchmarks runs event-streams
+
 .PHONY: bench-approvals
 bench-approvals: setup ## One approved action beside a plain table: runs/s, latency, CPU ms a run and process
 	@$(BIN)/python -m tests.benchmarks approvals

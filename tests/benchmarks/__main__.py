@@ -6,9 +6,15 @@ import argparse
 
 import uvloop
 
-from tests.benchmarks import approvals, governed_read, listing
+from tests.benchmarks import approvals, event_streams, governed_read, listing, runs
 
-BENCHMARKS = {"governed-read": governed_read.main, "approvals": approvals.main, "listing": listing.main}
+BENCHMARKS = {
+    "governed-read": governed_read.main,
+    "approvals": approvals.main,
+    "listing": listing.main,
+    "runs": runs.main,
+    "event-streams": event_streams.main,
+}
 
 
 def main() -> None:
