@@ -23,7 +23,7 @@ from tests.chaos.points import Point, Side
 
 async def observed(house: House) -> list[Point]:
     """Every point of one undisturbed journey, in an order of names (the wire's own order is not always the same)."""
-    order_id = (await add_orders(house, 1, first=9_000))[0]
+    order_id = (await add_orders(house, 1))[0]
     journey = Journey(order_id, AMOUNT)
     seen: Counter[tuple[str, str]] = Counter()
     found: set[Point] = set()

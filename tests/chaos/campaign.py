@@ -85,9 +85,9 @@ class Campaign:
             self.problems += [f"{name}: {what} (run {journey.run_id})" for what in wrong]
 
 
-async def add_orders(house: House, number: int, first: int = 0) -> list[str]:
-    """Orders of one customer of Alice's, and limits that do not stand in the way."""
-    ids = [f"A{80000 + first + n}" for n in range(number)]
+async def add_orders(house: House, number: int) -> list[str]:
+    """New orders of one customer of Alice's, and limits that do not stand in the way."""
+    ids = [f"A{80000 + next(house.numbers)}" for _ in range(number)]
     database = house.stores.database()
     try:
         async with database.engine.begin() as connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import shutil
@@ -44,6 +45,10 @@ class House:
         self.provider = Provider(self.traps)
         self.kills: Counter[str] = Counter()
         self.own_ends: Counter[str] = Counter()
+        self.numbers = itertools.count()
+        # How far the clock of a service is off, in seconds, from its next start on.
+        self.clocks: dict[str, float] = {}
+        self._held: set[str] = set()
         self._pids: dict[str, int] = {}
         self._environments: dict[str, dict[str, str]] = {}
         self._spawners: dict[str, Spawner] = {}
@@ -103,6 +108,14 @@ class House:
                 os.kill(self._pids[victim], signal.SIGKILL)
         self._revive(victim)
 
+    def hold(self, victim: str) -> None:
+        """Kill it, and leave it dead until `let_go`."""
+        self._held.add(victim)
+        self.kill(victim)
+
+    def let_go(self, victim: str) -> None:
+        self._held.discard(victim)
+
     def _revive(self, victim: str) -> None:
         before = self._reviving.get(victim)
         self._reviving[victim] = asyncio.create_task(self._revived(victim, before))
@@ -116,6 +129,8 @@ class House:
             await self.stores.revive_postgres()
         else:
             await until(lambda: not alive(self._pids[victim]), timeout_s=30)
+            while victim in self._held:
+                await asyncio.sleep(0.05)
             await self._spawn(victim)
 
     async def _watch(self) -> None:
@@ -131,7 +146,7 @@ class House:
     async def settled(self) -> None:
         """Wait until everything that was killed has been started again."""
         while pending := [task for task in self._reviving.values() if not task.done()]:
-            await asyncio.gather(*pending)
+            await asyncio.gather(*pending, return_exceptions=True)
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
@@ -141,7 +156,9 @@ class House:
         self._spawners[service] = await Spawner.load(_MODULES[service], environment.bare(), log)
 
     async def _spawn(self, service: str) -> None:
-        self._pids[service] = await self._spawners[service].start(self._environments[service])
+        self._pids[service] = await self._spawners[service].start(
+            self._environments[service], self.clocks.get(service, 0.0)
+        )
 
     async def _environment(self, service: str, addresses: environment.Addresses, provider: str) -> dict[str, str]:
         state = self.stores.state

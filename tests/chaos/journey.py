@@ -27,6 +27,7 @@ class Journey:
 
     order_id: str
     amount: str
+    question: str = "Please refund order {order_id}, {amount}, it arrived broken."
     request_id: str = field(default_factory=lambda: f"chaos-{secrets.token_hex(6)}")
     run_id: str = ""
     proposal_id: str = ""
@@ -36,22 +37,36 @@ class Journey:
 
     async def go(self, house: House, trap: Trap | None = None) -> None:
         """Raises `TimeoutError` when a step is not answered in time."""
-        async with house.client("alice") as one, house.client("dave") as other:
-            alice, dave = one.with_request_id(self.request_id), other.with_request_id(self.request_id)
-            await self._ask(alice, trap)
-            waiting = await self._reach(alice, "run.waiting_for_human")
-            if waiting.type == "run.completed":  # sooner than it should: the verdict says so
-                self.end = waiting
-                return
-            self.proposal_id = str(waiting.data["proposal_id"])
-            if trap:
-                trap.tokens.add(self.proposal_id.encode())
-            await self._approve(dave)
-            self.end = await self._reach(alice, "run.completed")
+        await self.ask(house, trap)
+        if self.end is None:
+            await self.approve(house)
+            await self.wait(house)
 
-    async def _ask(self, alice: PlacetClient, trap: Trap | None) -> None:
+    async def ask(self, house: House, trap: Trap | None = None) -> None:
+        """Until a person must decide. A run that ends before that has its `end` then."""
+        async with house.client("alice") as client:
+            alice = client.with_request_id(self.request_id)
+            await self._start(alice, trap)
+            waiting = await self._reach(alice, "run.waiting_for_human")
+        if waiting.type == "run.completed":
+            self.end = waiting
+            return
+        self.proposal_id = str(waiting.data["proposal_id"])
+        if trap:
+            trap.tokens.add(self.proposal_id.encode())
+
+    async def approve(self, house: House) -> None:
+        async with house.client("dave") as client:
+            await self._approve(client.with_request_id(self.request_id))
+
+    async def wait(self, house: House) -> None:
+        """Until the run has ended."""
+        async with house.client("alice") as client:
+            self.end = await self._reach(client.with_request_id(self.request_id), "run.completed")
+
+    async def _start(self, alice: PlacetClient, trap: Trap | None) -> None:
         key = secrets.token_hex(16)
-        body = {"question": f"Please refund order {self.order_id}, {self.amount}, it arrived broken."}
+        body = {"question": self.question.format(order_id=self.order_id, amount=self.amount)}
 
         async def ask() -> str:
             answer = await alice._transport.post("/api/runs", body, idempotency_key=key)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from placet.cli import material
 from placet.cli.provisioning.run import provision
@@ -25,6 +30,7 @@ from tests.chaos.spawners import ROOT
 
 # Documents are not part of these runs; without vectors they are loaded in a moment.
 PACK_SETTINGS = {"embedder": "none"}
+SOON_S = 12
 
 
 class Stores:
@@ -35,7 +41,8 @@ class Stores:
         self.material = material.ensure(state.keys, state.bus_users, state.database_passwords)
         self.nats = EmbeddedNats(state.bus, free_port(), self.material.bus_keys)
         self.postgres = EmbeddedPostgres(state.postgres)
-        self.policies = ROOT / "policies"
+        self.policies = state.root / "policies"
+        _copy_policies(self.policies)
         self.policy_environment = {"PLACET_POLICY_ENGINE": "embedded"}
         self._opa: OpaServer | None = None
         self._server: subprocess.Popen[bytes] | None = None
@@ -106,6 +113,23 @@ class Stores:
             pack_settings=PACK_SETTINGS,
             **passwords,
         )
+
+
+def _copy_policies(target: Path) -> None:
+    """The shipped policies, but a cancelled order waits for seconds only."""
+    shutil.copytree(ROOT / "policies", target)
+    with _edited(target / "tables" / "agreements" / "data.json") as agreements:
+        agreements["soon"] = json.loads(json.dumps(agreements["finance"]))
+        agreements["soon"]["obligations"]["ttl_s"] = SOON_S
+    with _edited(target / "tables" / "tools" / "data.json") as tools:
+        tools["cancel_order"]["agreement"] = "soon"
+
+
+@contextmanager
+def _edited(path: Path) -> Iterator[dict[str, Any]]:
+    table = json.loads(path.read_text(encoding="utf-8"))
+    yield table
+    path.write_text(json.dumps(table), encoding="utf-8")
 
 
 def short_state(directory: Path) -> StateDir:

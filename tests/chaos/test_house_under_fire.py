@@ -1,0 +1,85 @@
+"""Whatever dies between two steps of a refund: it is paid once, its record is whole, and nobody has to lend a hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import text
+
+from placet.client import ConflictError
+from placet.client.proposals import acknowledge
+from tests.chaos.campaign import Campaign, add_orders, names
+from tests.chaos.catalogue import points
+from tests.chaos.house import House, open_house
+from tests.chaos.journey import Journey
+from tests.chaos.stores import SOON_S
+from tests.chaos.verdict import Records
+
+_AT_LEAST = 60
+_SERVICES = ("gateway", "agent", "tool-executor", "approval")
+
+
+@pytest.fixture(scope="module")
+async def house() -> AsyncIterator[House]:
+    async with open_house() as opened:
+        yield opened
+
+
+def test_catalogue_names_enough_distinct_points_for_everything_that_can_die() -> None:
+    listed = points()
+    assert len({point.name for point in listed}) == len(listed) >= _AT_LEAST
+    assert {point.victim for point in listed} == {*_SERVICES, "nats", "postgres"}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.spec("A2", "A8", "A10", "G8", "W9", "U2", "U5", "L1")
+async def test_refund_whose_parts_are_killed_between_any_two_steps_is_paid_once_and_told_to_its_end(
+    house: House,
+) -> None:
+    listed = points()
+    campaign = Campaign(house)
+    await campaign.run(listed)
+    assert campaign.problems == []
+    assert len(campaign.given_up) <= len(listed) // 20, campaign.given_up
+    assert campaign.missed == [], "points that no run came to"
+    assert len(names(campaign.hit)) == len(listed)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.spec("A7")
+async def test_timer_that_falls_due_while_approval_and_the_bus_are_dead_fires_when_they_are_back(house: House) -> None:
+    order_id = (await add_orders(house, 1))[0]
+    journey = Journey(order_id, "0", question="Please cancel order {order_id}, the customer changed their mind.")
+    await journey.ask(house)
+    async with house.client("dave") as dave:
+        shown = await dave.proposals.get(journey.proposal_id)
+        assert timedelta() < shown.expires_at - shown.created_at <= timedelta(seconds=SOON_S + 1)
+        house.hold("approval")
+        house.kill("nats")
+        while datetime.now(UTC) <= shown.expires_at:
+            await asyncio.sleep(0.1)
+        house.let_go("approval")
+        await journey.wait(house)
+        with pytest.raises(ConflictError) as late:
+            await dave.proposals.decide(
+                journey.proposal_id, "approve", digest=shown.digest, acknowledgements=acknowledge(shown)
+            )
+    assert late.value.code == "expired"
+    stored = [event.name for event in (await Records.of(house)).proposals[journey.proposal_id]]
+    assert [name for name in stored if name != "viewed"] == ["proposed", "waiting-for-human", "expired", "completed"]
+    assert await _state_of(house, order_id) == "delivered"
+
+
+async def _state_of(house: House, order_id: str) -> str:
+    database = house.stores.database()
+    try:
+        async with database.engine.connect() as connection:
+            found = await connection.execute(
+                text("SELECT state FROM business.orders WHERE tenant = 'acme' AND order_id = :id"), {"id": order_id}
+            )
+            return str(found.scalar_one())
+    finally:
+        await database.close()
