@@ -68,7 +68,6 @@ class House:
         for service in _MODULES:
             self._environments[service] = await self._environment(service, addresses, provider)
         self.url = f"http://127.0.0.1:{ports['gateway']}"
-        self._tokens = material.tokens(self.stores.state.keys, people.DEMO)
         for service in _MODULES:
             await self._spawn(service)
         self._watching = asyncio.create_task(self._watch())
@@ -87,7 +86,8 @@ class House:
         await self.stores.stop()
 
     def client(self, person: str) -> PlacetClient:
-        return PlacetClient(self.url, self._tokens[person])
+        """With a token issued at this moment."""
+        return PlacetClient(self.url, material.tokens(self.stores.state.keys, people.DEMO)[person])
 
     def logs(self) -> str:
         """What the services have said, one after the other."""

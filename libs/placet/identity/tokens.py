@@ -21,7 +21,8 @@ from placet.contracts.errors import ErrorCode, PlacetError
 
 ALGORITHMS = ["Ed25519", "EdDSA", "ES256", "RS256", "PS256"]
 _MAX_BYTES = 16_384
-_LEEWAY_S = 60
+# Tolerated difference to the issuer's clock, in seconds (more than the ±2 minutes that must change nothing).
+_LEEWAY_S = 150
 _REFRESH_S = 300.0
 _MIN_REFRESH_S = 10.0
 # What the JWT library raises for a token that is not one; TypeError for headers of the wrong JSON type.
