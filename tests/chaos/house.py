@@ -64,7 +64,9 @@ class House:
         await loading
         provider = await self.provider.start()
         ports = {name: free_port() for name in ("gateway", *_MODULES)}
-        addresses = environment.Addresses("", "", ports["gateway"], ports, dict.fromkeys(_DATABASE_ROLES.values(), ""))
+        words = self.stores.material.database.items()
+        urls = {role: self.stores.postgres.url(f"placet_{role}", word) for role, word in words}
+        addresses = environment.Addresses("", "", ports["gateway"], ports, urls)
         for service in _MODULES:
             self._environments[service] = await self._environment(service, addresses, provider)
         self.url = f"http://127.0.0.1:{ports['gateway']}"
