@@ -101,6 +101,10 @@ class House:
     def kill(self, victim: str) -> None:
         """SIGKILL, now; it is started again as soon as it is gone."""
         self.kills[victim] += 1
+        self._strike(victim)
+        self._revive(victim)
+
+    def _strike(self, victim: str) -> None:
         if victim == "nats":
             self.stores.kill_nats()
         elif victim == "postgres":
@@ -108,7 +112,6 @@ class House:
         else:
             with suppress(ProcessLookupError):
                 os.kill(self._pids[victim], signal.SIGKILL)
-        self._revive(victim)
 
     def hold(self, victim: str) -> None:
         """Kill it, and leave it dead until `let_go`."""
@@ -125,6 +128,7 @@ class House:
     async def _revived(self, victim: str, before: asyncio.Task[None] | None) -> None:
         if before:
             await asyncio.gather(before, return_exceptions=True)
+            self._strike(victim)  # what was started again in the meantime is meant, too
         if victim == "nats":
             await self.stores.revive_nats()
         elif victim == "postgres":
