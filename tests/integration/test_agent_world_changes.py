@@ -87,14 +87,15 @@ async def test_proposals_of_a_person_who_leaves_are_withdrawn_at_once_and_nobody
     other = await agent_rig.parked(actor="bob")
     agent_rig.executor.left.add("alice")
     await changed(agent_rig, "person", "alice")
-    (command,) = agent_rig.executor.of(run_id)
-    assert await withdrawn(agent_rig, 1) == [proposal_of(command)]
+    (command,), (others,) = agent_rig.executor.of(run_id), agent_rig.executor.of(other)
+    await until(lambda: proposal_of(command) in agent_rig.approval.withdrawn)
 
     async def recorded() -> bool:
         return await verdicts(agent_rig, run_id) == [("rights", "withdrawn", "owner_inactive")]
 
     await until(recorded)
     assert await verdicts(agent_rig, other) == []
+    assert proposal_of(others) not in agent_rig.approval.withdrawn
 
 
 @pytest.mark.spec("U4", "R6")

@@ -19,7 +19,14 @@ from tests.security.attacker import Attacker, configuration, counts
 
 pytestmark = pytest.mark.spec("L1")
 KEYS = Keys()
-STREAMS = {"approval": "APPROVALS", "tool-executor": "EFFECTS", "agent": "RUNS", "seal": "SEALS"}
+STREAMS = {
+    "approval": "APPROVALS",
+    "tool-executor": "EFFECTS",
+    "knowledge": "DOCUMENTS",
+    "agent": "RUNS",
+    "seal": "SEALS",
+}
+WRITER = {"seal": "approval", "knowledge": "tool-executor"}  # where it is not the owner itself
 
 
 async def _watch(rig: NatsRig) -> list[Msg]:
@@ -30,7 +37,7 @@ async def _watch(rig: NatsRig) -> list[Msg]:
     async def on_message(message: Msg) -> None:
         seen.append(message)
 
-    for owner in ("approval", "tool-executor", "agent", "audit", "seal"):
+    for owner in ("approval", "tool-executor", "knowledge", "agent", "audit", "seal"):
         await auditor.client.subscribe(f"placet.*.{owner}.evt.>", cb=on_message)
     await auditor.client.flush()
     return seen
@@ -48,7 +55,7 @@ async def _write(rig: NatsRig, spec: EventSpec) -> None:
         "seal": EventSigner(KEYS.audit),
     }
     signer = signers.get(spec.owner)
-    writer = "approval" if spec.owner == "seal" else spec.owner
+    writer = WRITER.get(spec.owner, spec.owner)
     appender = Appender(await rig.bus(writer), spec.owner, STREAMS[spec.owner], signer)
     await appender.append("acme", NewEvent(spec.name, entity, data), 0)
 

@@ -94,13 +94,14 @@ async def _dismissed(world: World, report: Report) -> None:
     except ApiError as error:
         report.holds("his question is refused", _refused(error), expected="401, 403 or 404", got=error)
         return
-    seen = await everything_seen(mike, chat)
     report.holds(
         "his run is refused and shows nothing",
-        chat.finish_reason == "refused" and not chat.citations and not mentions(seen, "650"),
+        chat.finish_reason == "refused" and not chat.citations and not mentions(chat.model_dump_json(), "650"),
         expected="a refused run without content",
-        got=seen,
+        got=chat,
     )
+    later = await refusal(mike.runs.get(chat.run_id))
+    report.holds("and is not there for him afterwards", _refused(later), expected="401, 403 or 404", got=later)
 
 
 def _refused(error: ApiError | None) -> bool:
