@@ -60,9 +60,13 @@ check: setup ## Format, lint, types, import rules, generated files, unit + contr
 	@$(BIN)/pytest -q -n 2 tests/unit tests/contracts tests/policy tests/architecture
 
 .PHONY: test
-test: setup ## Everything that needs no container engine: real nats-server, real PostgreSQL, real processes
+test: setup ## Everything that needs no container engine but the kill tests: real nats-server, PostgreSQL, processes
 	@if command -v go >/dev/null 2>&1 || command -v opa >/dev/null 2>&1; then $(BIN)/python -m placet.policy.obtain; fi
-	@$(BIN)/pytest -q -n 2 --dist loadfile tests --ignore=tests/containers --ignore=tests/benchmarks
+	@$(BIN)/pytest -q -n 2 --dist loadfile -m "not chaos" tests --ignore=tests/containers --ignore=tests/benchmarks
+
+.PHONY: test-chaos
+test-chaos: setup ## Kill tests: every process of a whole house at named points, documents and runs in the middle
+	@$(BIN)/pytest -q -n 2 --dist loadfile -m chaos tests/chaos tests/integration
 
 .PHONY: test-containers
 test-containers: setup ## Container tests against locally built images; installs and starts an engine if there is none

@@ -18,6 +18,8 @@ from tests.chaos.journey import Journey
 from tests.chaos.stores import SOON_S
 from tests.chaos.verdict import Records
 
+pytestmark = pytest.mark.chaos
+
 _AT_LEAST = 60
 _SERVICES = ("gateway", "agent", "tool-executor", "approval")
 

@@ -12,6 +12,8 @@ import pytest
 
 from tests.integration.agent_rig import AgentRig
 
+pytestmark = pytest.mark.chaos
+
 QUESTION = "What is the nightly lodging limit in Shanghai?"
 REFUND = "Please refund order A1001, 299, it arrived broken."
 

@@ -23,7 +23,7 @@ from tests.integration.document_house import DocumentHouse, until
 from tests.integration.foundations import foundations
 from tests.integration.governance_rig import ROOT, GovernanceRig, edited
 
-pytestmark = [pytest.mark.spec("K1"), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.chaos, pytest.mark.spec("K1"), pytest.mark.timeout(400)]
 
 
 class KillableHouse(DocumentHouse):

@@ -14,6 +14,8 @@ from placet.client import PlacetClient
 from placet.testkit.placet_process import PlacetProcess, running
 from placet.testkit.refunds import Asked, approve, ask, finished, refunds
 
+pytestmark = pytest.mark.chaos
+
 CHILDREN = ("gateway", "agent", "tool-executor", "approval", "memory", "nats", "postgres", "opa")
 
 
