@@ -31,7 +31,6 @@ SECRETS = {
     "蓝鲸": {"bob"},
     "Blue Whale": {"bob"},
     "the trade fair": {"dave", "erin"},
-    "380 per person per month": {"carol"},  # a draft: a knowledge admin may, and does not find it by search
 }
 PEOPLE = ("alice", "bob", "carol", "dave", "mike", "auditor", "nobody-of-this-name")
 QUESTIONS = (
@@ -41,7 +40,7 @@ QUESTIONS = (
     "when are releases",
     "远程办公补贴",
 )
-DOCUMENTS = ("doc-layoff-plan", "doc-hr-file", "doc-rnd-handbook", "doc-travel-exceptions", "doc-remote-work")
+DOCUMENTS = ("doc-layoff-plan", "doc-hr-file", "doc-rnd-handbook", "doc-travel-exceptions")
 
 
 async def _everything(rig: GovernanceRig, person: str, request_id: str) -> str:

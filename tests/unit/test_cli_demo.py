@@ -97,6 +97,8 @@ def leaky(request: httpx.Request) -> httpx.Response:
         return httpx.Response(
             200, json={"run_id": "r", "conversation_id": "c", "answer": text, "finish_reason": "success"}
         )
+    if path.startswith("/api/runs/"):
+        return httpx.Response(200, json={"run_id": "r", "status": "completed"})
     if path.startswith("/api/tools/"):
         return httpx.Response(200, json={"call_id": "c", "status": "ok", "result": {}})
     if path.endswith("/source"):
@@ -128,6 +130,7 @@ async def test_hidden_step_against_a_gateway_that_hides_nothing_fails_everywhere
         "no document opens for him",
         "no tool runs for him",
         "his run is refused",
+        "not there for him afterwards",
     ):
         assert failing in told, failing
 

@@ -34,7 +34,7 @@ class OpaPolicy(PolicyEngine):
         self._closed = False
 
     @classmethod
-    async def open(cls, url: str, *, timeout_s: float = 1.0) -> Self:
+    async def open(cls, url: str, *, timeout_s: float = 2.0) -> Self:
         """`url` like `http://127.0.0.1:8181`. Connects at the first question, so OPA may come later.
 
         Raises `ValueError` for a URL that is not http(s) with a host.

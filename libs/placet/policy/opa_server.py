@@ -88,7 +88,7 @@ class OpaServer:
         return cls(process, port, log_file)
 
     async def _became_ready(self, timeout_s: float) -> bool:
-        policy = await OpaPolicy.open(self.url, timeout_s=1.0)
+        policy = await OpaPolicy.open(self.url, timeout_s=2.0)
         deadline = time.monotonic() + timeout_s
         try:
             while self.running and time.monotonic() < deadline:

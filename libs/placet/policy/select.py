@@ -44,7 +44,7 @@ def select_engine(choice: EngineChoice, state_dir: Path) -> Engine:
 
 
 async def open_policy(
-    choice: EngineChoice, *, policy_dir: Path, opa_url: str, timeout_s: float = 1.0
+    choice: EngineChoice, *, policy_dir: Path, opa_url: str, timeout_s: float = 2.0
 ) -> PolicyDecisionPoint:
     """For a service: the decision point it asks. `auto` takes the OPA at `opa_url` if it answers now.
 
