@@ -46,8 +46,6 @@ class House:
         self.kills: Counter[str] = Counter()
         self.own_ends: Counter[str] = Counter()
         self.numbers = itertools.count()
-        # How far the clock of a service is off, in seconds, from its next start on.
-        self.clocks: dict[str, float] = {}
         self._held: set[str] = set()
         self._pids: dict[str, int] = {}
         self._environments: dict[str, dict[str, str]] = {}
@@ -162,9 +160,7 @@ class House:
         self._spawners[service] = await Spawner.load(_MODULES[service], environment.bare(), log)
 
     async def _spawn(self, service: str) -> None:
-        self._pids[service] = await self._spawners[service].start(
-            self._environments[service], self.clocks.get(service, 0.0)
-        )
+        self._pids[service] = await self._spawners[service].start(self._environments[service])
 
     async def _environment(self, service: str, addresses: environment.Addresses, provider: str) -> dict[str, str]:
         state = self.stores.state

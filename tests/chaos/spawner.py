@@ -1,6 +1,6 @@
 """Imports a service once and then starts it as often as asked, each time as a process of its own, in milliseconds.
 
-`python -m tests.chaos.spawner MODULE` reads one JSON line per start (`env`, `log`, `clock_off_s`) and writes the new
+`python -m tests.chaos.spawner MODULE` reads one JSON line per start (`env`, `log`) and writes the new
 process's id.
 The services under test are killed and started again a hundred times: importing them anew costs seconds each time.
 """
@@ -16,8 +16,6 @@ import sys
 import traceback
 from contextlib import suppress
 from typing import Any, NoReturn
-
-from tests.chaos.wrong_clock import put_clock_off
 
 _PR_SET_PDEATHSIG = 1
 
@@ -52,8 +50,6 @@ def _become(module: Any, order: dict[str, Any]) -> NoReturn:
         nothing = os.open(os.devnull, os.O_RDONLY)
         for target, source in ((0, nothing), (1, log), (2, log)):
             os.dup2(source, target)
-        if order["clock_off_s"]:
-            put_clock_off(order["clock_off_s"])
         os.environ.clear()
         os.environ.update(order["env"])
         module.main()

@@ -39,8 +39,8 @@ class Spawner:
             raise AssertionError(f"{module} cannot be imported: {log.read_text()[-2000:]}")
         return spawner
 
-    async def start(self, environment: Mapping[str, str], clock_off_s: float = 0.0) -> int:
-        order = json.dumps({"env": dict(environment), "log": str(self._log), "clock_off_s": clock_off_s})
+    async def start(self, environment: Mapping[str, str]) -> int:
+        order = json.dumps({"env": dict(environment), "log": str(self._log)})
         async with self._turn:
             if self._process.stdin is None:
                 raise AssertionError("a spawner takes orders")

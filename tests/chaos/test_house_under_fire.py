@@ -15,14 +15,12 @@ from tests.chaos.campaign import Campaign, add_orders, names
 from tests.chaos.catalogue import points
 from tests.chaos.house import House, open_house
 from tests.chaos.journey import Journey
-from tests.chaos.points import Point, Side
 from tests.chaos.stores import SOON_S
 from tests.chaos.verdict import Records
 
 pytestmark = pytest.mark.chaos
 
 _AT_LEAST = 60
-_MINUTES = 120.0
 _SERVICES = ("gateway", "agent", "tool-executor", "approval")
 
 
@@ -75,32 +73,6 @@ async def test_timer_that_falls_due_while_approval_and_the_bus_are_dead_fires_wh
     stored = [event.name for event in (await Records.of(house)).proposals[journey.proposal_id]]
     assert [name for name in stored if name != "viewed"] == ["proposed", "waiting-for-human", "expired", "completed"]
     assert await _state_of(house, order_id) == "delivered"
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.spec("A7", "G8", "U2")
-@pytest.mark.parametrize("sign", [1, -1], ids=["ahead", "behind"])
-async def test_clocks_two_minutes_off_change_nothing_about_refunds_and_their_healing(house: House, sign: int) -> None:
-    """Every second service is wrong, so that any two that talk are two minutes apart."""
-    for number, service in enumerate(_SERVICES):
-        house.clocks[service] = sign * _MINUTES * (number % 2)
-        house.kill(service)
-    await house.settled()
-    campaign = Campaign(house)
-    await campaign.run(
-        [
-            Point("gateway", Side.BEFORE, "gateway", "command decide"),
-            Point("agent", Side.AFTER, "agent", "event run-started"),
-            Point("tool-executor", Side.AFTER, "tool-executor", "event claimed"),
-            Point("approval", Side.AFTER, "approval", "event approved"),
-        ]
-    )
-    assert (campaign.problems, campaign.given_up, campaign.missed) == ([], [], [])
-    records = await Records.of(house)
-    for journey in campaign.journeys.values():
-        born = records.proposals[journey.proposal_id][0].envelope
-        left = datetime.fromisoformat(born.data["expires_at"]) - datetime.now(UTC)
-        assert timedelta(seconds=600) < left <= timedelta(seconds=900), "an expiry by the wrong clock"
 
 
 async def _state_of(house: House, order_id: str) -> str:
