@@ -185,7 +185,9 @@ async def test_new_policy_that_forbids_the_tool_withdraws_also_by_a_service_that
         rig.approval = await build(rig.approval_settings())
         await rig.approval.start()
         assert (await ended(rig, proposal_id, "dave")).finish_reason is FinishReason.DENIED
-        assert (await looked(rig, proposal_id)).outcome == "withdrawn"
+        # A change of the directory that waited, too, may have led to the look: it judges by the policy of now as well.
+        items = (await rig.history("alice", proposal_id)).items
+        assert [item.data["outcome"] for item in items if item.name == "regraded"][-1] == "withdrawn"
 
 
 async def test_new_policy_with_another_role_asks_other_people(rig: GovernanceRig) -> None:
