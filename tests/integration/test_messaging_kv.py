@@ -193,3 +193,41 @@ async def test_bucket_while_the_bus_is_down_is_unavailable_never_empty(own_rig: 
     assert entry is not None
     assert entry.value == b"x"
     assert await directory.get("acme.bob") is None
+
+
+async def test_key_changed_by_many_at_once_loses_no_change(connect: Any) -> None:
+    leases, key = KeyValue(await connect("agent"), "LEASES"), _key()
+
+    def one_more(value: bytes | None) -> bytes:
+        return str(int(value or b"0") + 1).encode()
+
+    await asyncio.gather(*(leases.change(key, one_more, attempts=100) for _ in range(10)))
+    entry = await leases.get(key)
+    assert entry is not None
+    assert entry.value == b"10"
+
+
+async def test_key_whose_change_is_none_is_left_as_it_is(connect: Any) -> None:
+    leases, key = KeyValue(await connect("agent"), "LEASES"), _key()
+    revision = await leases.put(key, b"1")
+    await leases.change(key, lambda _: None, attempts=1)
+    assert await leases.get(key) == Entry(b"1", revision)
+
+
+async def test_key_that_others_change_first_each_time_is_a_conflict(
+    connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leases, key = KeyValue(await connect("agent"), "LEASES"), _key()
+    get = leases.get
+
+    async def late(of: str) -> Entry | None:
+        entry = await get(of)
+        await leases.put(of, b"theirs")
+        return entry
+
+    monkeypatch.setattr(leases, "get", late)
+    with pytest.raises(KeyConflictError):
+        await leases.change(key, lambda _: b"ours", attempts=3)
+    entry = await get(key)
+    assert entry is not None
+    assert entry.value == b"theirs"

@@ -6,6 +6,7 @@ Thin on purpose: the client library's own bucket object asks for stream rights t
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -123,6 +124,24 @@ class KeyValue:
     async def update(self, key: str, value: bytes, revision: int, *, ttl_s: int | None = None) -> int:
         """Raises `KeyConflictError` when the key has moved past `revision`."""
         return await self._publish(key, value, self._headers(revision, ttl_s))
+
+    async def change(self, key: str, change: Callable[[bytes | None], bytes | None], *, attempts: int) -> None:
+        """Put what `change` makes of the value (None for none), by compare-and-set; called anew for each attempt.
+
+        Where it answers None, the key is left as it is. Raises `KeyConflictError` when others came first each time.
+        """
+        for _ in range(attempts):
+            entry = await self.get(key)
+            value = change(entry.value if entry else None)
+            try:
+                if value is not None and entry:
+                    await self.update(key, value, entry.revision)
+                elif value is not None:
+                    await self.create(key, value)
+            except KeyConflictError:
+                continue
+            return
+        raise KeyConflictError(key)
 
     async def delete(self, key: str, revision: int | None = None, *, ttl_s: int | None = None) -> None:
         """Raises `KeyConflictError` when the key has moved past `revision`.

@@ -29,21 +29,15 @@ class KvTenantCosts:
         return _read(entry.value) if entry else 0.0
 
     async def add(self, tenant: str, cost: float) -> None:
-        key = _key(tenant)
-        for _ in range(_RACES):
-            try:
-                entry = await self._bucket.get(key)
-                total = json.dumps({"cost": cost + (_read(entry.value) if entry else 0.0)}).encode()
-                if entry:
-                    await self._bucket.update(key, total, entry.revision)
-                else:
-                    await self._bucket.create(key, total)
-            except KeyConflictError:
-                continue
-            except PlacetError as error:
-                log.warning("a cost was not counted", code=error.code, cost=cost)
-            return
-        log.warning("a cost was not counted: too many at once", cost=cost)
+        def more(value: bytes | None) -> bytes:
+            return json.dumps({"cost": cost + (_read(value) if value is not None else 0.0)}).encode()
+
+        try:
+            await self._bucket.change(_key(tenant), more, attempts=_RACES)
+        except KeyConflictError:
+            log.warning("a cost was not counted: too many at once", cost=cost)
+        except PlacetError as error:
+            log.warning("a cost was not counted", code=error.code, cost=cost)
 
 
 def _read(value: bytes) -> float:

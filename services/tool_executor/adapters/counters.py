@@ -37,20 +37,17 @@ class KvRunCounters:
 
     async def _change(self, tenant: str, run_id: str, change: Callable[[RunUse], RunUse]) -> RunUse:
         """Returns what was there before the change that was stored."""
-        key = f"{subjects.token(tenant)}.{subjects.token(run_id)}"
-        for _ in range(_ATTEMPTS):
-            entry = await self._bucket.get(key)
-            before = RunUse.from_json(orjson.loads(entry.value)) if entry else RunUse()
+        before = RunUse()
+
+        def changed(value: bytes | None) -> bytes | None:
+            nonlocal before
+            before = RunUse.from_json(orjson.loads(value)) if value is not None else RunUse()
             after = change(before)
-            if after == before:
-                return before
-            value = orjson.dumps(after.as_json())
-            try:
-                if entry:
-                    await self._bucket.update(key, value, entry.revision)
-                else:
-                    await self._bucket.create(key, value)
-            except KeyConflictError:
-                continue
-            return before
-        raise PlacetError(ErrorCode.RATE_LIMITED, "Too many calls of this run at once.")
+            return None if after == before else orjson.dumps(after.as_json())
+
+        key = f"{subjects.token(tenant)}.{subjects.token(run_id)}"
+        try:
+            await self._bucket.change(key, changed, attempts=_ATTEMPTS)
+        except KeyConflictError as error:
+            raise PlacetError(ErrorCode.RATE_LIMITED, "Too many calls of this run at once.") from error
+        return before

@@ -74,26 +74,23 @@ class KvTenantSpending:
 
     async def _apply(self, record: str, changes: list[Change]) -> list[bool]:
         """Raises `PlacetError`: `dependency_unavailable`, or `rate_limited` when others came first each time."""
-        for _ in range(_ATTEMPTS):
-            entry = await self._bucket.get(record)
-            before = DaySpending.from_json(orjson.loads(entry.value)) if entry else DaySpending()
-            day, outcomes = before, []
+        outcomes: list[bool] = []
+
+        def changed(value: bytes | None) -> bytes | None:
+            before = DaySpending.from_json(orjson.loads(value)) if value is not None else DaySpending()
+            day = before
+            outcomes.clear()
             for change in changes:
-                changed = change(day)
-                outcomes.append(changed is not None)
-                day = day if changed is None else changed
-            if day == before:
-                return outcomes
-            value = orjson.dumps(day.as_json())
-            try:
-                if entry:
-                    await self._bucket.update(record, value, entry.revision)
-                else:
-                    await self._bucket.create(record, value)
-            except KeyConflictError:
-                continue
-            return outcomes
-        raise PlacetError(ErrorCode.RATE_LIMITED, "Too many effects of this tenant at once.")
+                after = change(day)
+                outcomes.append(after is not None)
+                day = day if after is None else after
+            return None if day == before else orjson.dumps(day.as_json())
+
+        try:
+            await self._bucket.change(record, changed, attempts=_ATTEMPTS)
+        except KeyConflictError as error:
+            raise PlacetError(ErrorCode.RATE_LIMITED, "Too many effects of this tenant at once.") from error
+        return outcomes
 
 
 def _record(tenant: str, days_ago: int) -> str:
