@@ -91,6 +91,19 @@ async def test_reading_tells_its_progress_and_is_done_once(
     assert await _counts(postgres_rig, tenant) == [150, 150, 150]
 
 
+async def _stopped_early(store: KnowledgeStore, postgres_rig: PostgresRig, tenant: str) -> dict[str, Any]:
+    """A version whose reading began and was stopped between two steps."""
+    where = await _received(store, postgres_rig, tenant)
+
+    async def stop(reading: Reading) -> None:
+        if reading.percent > 10:
+            raise RuntimeError("stopped")
+
+    with pytest.raises(RuntimeError):
+        await store.indexing.run(tenant, "doc-1", where["version"], stop)
+    return where
+
+
 async def test_reading_by_four_workers_at_once_adds_every_chunk_once(
     store: KnowledgeStore, postgres_rig: PostgresRig, tenant: str
 ) -> None:
@@ -103,14 +116,7 @@ async def test_reading_by_four_workers_at_once_adds_every_chunk_once(
 async def test_reading_stopped_between_steps_goes_on_behind_the_last_one(
     store: KnowledgeStore, postgres_rig: PostgresRig, tenant: str
 ) -> None:
-    where = await _received(store, postgres_rig, tenant)
-
-    async def stop(reading: Reading) -> None:
-        if reading.percent > 10:
-            raise RuntimeError("stopped")
-
-    with pytest.raises(RuntimeError):
-        await store.indexing.run(tenant, "doc-1", where["version"], stop)
+    where = await _stopped_early(store, postgres_rig, tenant)
     assert await _counts(postgres_rig, tenant) == [64, 64, 64]
     assert await store.search(person("rita", tenant=tenant), "heron", 5) == []
     with pytest.raises(NotPublishable):
@@ -126,14 +132,7 @@ async def test_reading_stopped_between_steps_goes_on_behind_the_last_one(
 async def test_reading_gone_on_with_other_chunks_than_it_began_with_starts_anew(
     store: KnowledgeStore, postgres_rig: PostgresRig, tenant: str
 ) -> None:
-    where = await _received(store, postgres_rig, tenant)
-
-    async def stop(reading: Reading) -> None:
-        if reading.percent > 10:
-            raise RuntimeError("stopped")
-
-    with pytest.raises(RuntimeError):
-        await store.indexing.run(tenant, "doc-1", where["version"], stop)
+    where = await _stopped_early(store, postgres_rig, tenant)
     parsed = await store.indexing.parser.parse("a.md", BODY.replace(b"heron", b"stork"))
     reading = await store.indexing.index(where, "Herons", parsed)
     assert (reading.state, reading.chunks) == ("ready", 150)
