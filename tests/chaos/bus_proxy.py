@@ -8,49 +8,14 @@ from contextlib import suppress
 from tests.chaos.bus_frames import Frame, FrameReader
 from tests.chaos.bus_names import Names
 from tests.chaos.points import Side, Trap, Traps
+from tests.chaos.relay import CutError, Relay
 
 _PIECE = 1 << 16
 
 
-class CutError(Exception):
-    """A trap was sprung: nothing more passes on this connection."""
-
-
-class BusProxy:
-    """Listens on a port of its own for one service. A connection ends with whichever end dies first."""
-
-    def __init__(self, service: str, server_port: int, traps: Traps) -> None:
-        self._service = service
-        self._server_port = server_port
-        self._traps = traps
-        self._listener: asyncio.Server | None = None
-
-    async def start(self) -> str:
-        """The URL for the service."""
-        self._listener = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        return f"nats://127.0.0.1:{self._listener.sockets[0].getsockname()[1]}"
-
-    async def stop(self) -> None:
-        if self._listener:
-            self._listener.close()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self._server_port)
-        except OSError:
-            writer.close()
-            return
-        line = _Line(self._service, self._traps, Names())
-        ways = (line.said(reader, server_writer), line.heard(server_reader, writer))
-        tasks = [asyncio.create_task(way) for way in ways]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            writer.close()
-            server_writer.close()
+def bus_proxy(service: str, server_port: int, traps: Traps) -> Relay:
+    """In front of nats-server."""
+    return Relay(server_port, lambda: _Line(service, traps, Names()))
 
 
 class _Line:

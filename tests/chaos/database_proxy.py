@@ -7,49 +7,17 @@ import re
 import struct
 from contextlib import suppress
 
-from tests.chaos.bus_proxy import CutError
 from tests.chaos.points import Side, Trap, Traps
+from tests.chaos.relay import CutError, Relay
 
 _PIECE = 1 << 16
 _NO_ENCRYPTION = (80877103, 80877104)  # requests for TLS and GSSAPI: one byte answers
 _TABLE = re.compile(r"\b(?:INTO|UPDATE|FROM)\s+(?:\w+\.)?\"?(\w+)", re.IGNORECASE)
 
 
-class DatabaseProxy:
-    """Listens on a port of its own for one service."""
-
-    def __init__(self, service: str, server_port: int, traps: Traps) -> None:
-        self._service = service
-        self._server_port = server_port
-        self._traps = traps
-        self._listener: asyncio.Server | None = None
-
-    async def start(self) -> int:
-        """The port for the service."""
-        self._listener = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        return int(self._listener.sockets[0].getsockname()[1])
-
-    async def stop(self) -> None:
-        if self._listener:
-            self._listener.close()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self._server_port)
-        except OSError:
-            writer.close()
-            return
-        line = _Line(self._service, self._traps)
-        ways = (line.said(reader, server_writer), line.heard(server_reader, writer))
-        tasks = [asyncio.create_task(way) for way in ways]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            writer.close()
-            server_writer.close()
+def database_proxy(service: str, server_port: int, traps: Traps) -> Relay:
+    """In front of PostgreSQL."""
+    return Relay(server_port, lambda: _Line(service, traps))
 
 
 class _Line:

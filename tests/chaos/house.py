@@ -18,11 +18,13 @@ from placet.cli import material, people
 from placet.cli.supervisor import environment
 from placet.client import PlacetClient
 from placet.testkit.ports import free_port
-from placet.testkit.processes import alive, until
-from tests.chaos.bus_proxy import BusProxy
-from tests.chaos.database_proxy import DatabaseProxy
+from placet.testkit.processes import alive
+from placet.testkit.waiting import until
+from tests.chaos.bus_proxy import bus_proxy
+from tests.chaos.database_proxy import database_proxy
 from tests.chaos.points import Traps
 from tests.chaos.provider import Provider
+from tests.chaos.relay import Relay
 from tests.chaos.spawners import Spawner
 from tests.chaos.stores import PACK_SETTINGS, Stores, short_state
 
@@ -50,7 +52,7 @@ class House:
         self._pids: dict[str, int] = {}
         self._environments: dict[str, dict[str, str]] = {}
         self._spawners: dict[str, Spawner] = {}
-        self._proxies: list[BusProxy | DatabaseProxy] = []
+        self._proxies: list[Relay] = []
         self._reviving: dict[str, asyncio.Task[None]] = {}
         self._watching: asyncio.Task[None] | None = None
 
@@ -166,12 +168,12 @@ class House:
         state = self.stores.state
         state.scratch(service).mkdir(parents=True, exist_ok=True)
         own = environment.of_service(service, state, addresses, engine="embedded", policies=self.stores.policies)
-        bus = BusProxy(service, self.stores.nats.port, self.traps)
+        bus = bus_proxy(service, self.stores.nats.port, self.traps)
         self._proxies.append(bus)
-        own |= {"PLACET_NATS_URL": await bus.start(), **self.stores.policy_environment}
+        own |= {"PLACET_NATS_URL": f"nats://127.0.0.1:{await bus.start()}", **self.stores.policy_environment}
         role = _DATABASE_ROLES.get(service)
         if role:
-            database = DatabaseProxy(service, self.stores.postgres.port, self.traps)
+            database = database_proxy(service, self.stores.postgres.port, self.traps)
             self._proxies.append(database)
             word = self.stores.material.database[role]
             own["PLACET_DATABASE_URL"] = f"postgresql://placet_{role}:{word}@127.0.0.1:{await database.start()}/placet"
