@@ -15,8 +15,9 @@ import psutil
 import pytest
 
 from placet.testkit.placet_process import PlacetProcess
-from placet.testkit.processes import alive, until
+from placet.testkit.processes import alive
 from placet.testkit.refunds import approve, ask, finished, refunds
+from placet.testkit.waiting import until
 
 
 @pytest.fixture

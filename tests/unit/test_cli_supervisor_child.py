@@ -17,7 +17,8 @@ import pytest
 from placet.cli.supervisor.child import Child, ChildFailedError
 from placet.cli.supervisor.environment import bare
 from placet.cli.supervisor.spec import Backoff, ChildSpec
-from placet.testkit.processes import alive, until
+from placet.testkit.processes import alive
+from placet.testkit.waiting import until
 
 Start = Callable[..., Child]
 

@@ -18,7 +18,8 @@ from placet.cli.supervisor.crew import LEAVING, Crew
 from placet.cli.supervisor.environment import SERVICES, bare
 from placet.cli.supervisor.journal import Journal
 from placet.cli.supervisor.spec import ChildSpec
-from placet.testkit.processes import alive, until
+from placet.testkit.processes import alive
+from placet.testkit.waiting import until
 
 # Says when it came and when it left, in one shared file.
 PROGRAM = """

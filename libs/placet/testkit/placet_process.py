@@ -19,7 +19,8 @@ import pytest
 
 from placet.client import PlacetClient, ReadyLine
 from placet.observability.probe import answers
-from placet.testkit.processes import alive, until
+from placet.testkit.processes import alive
+from placet.testkit.waiting import until
 
 READY_TIMEOUT_S = 180.0
 HEAL_TIMEOUT_S = 60.0

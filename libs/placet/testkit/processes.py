@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 
@@ -14,12 +11,3 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
-
-
-async def until(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
-    """Wait for something that other processes bring about. Raises `AssertionError` when it does not happen in time."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"it did not happen within {timeout_s:g} s")
-        await asyncio.sleep(0.01)

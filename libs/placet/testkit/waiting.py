@@ -11,7 +11,7 @@ from placet.contracts.errors import PlacetError
 
 
 async def until(
-    check: Callable[[], bool] | Callable[[], Awaitable[bool]], *, timeout_s: float = 60.0, what: str = ""
+    check: Callable[[], bool] | Callable[[], Awaitable[bool]], timeout_s: float = 60.0, *, what: str = ""
 ) -> None:
     """Return as soon as `check` is true; raises `AssertionError` naming `what` after `timeout_s`.
 
