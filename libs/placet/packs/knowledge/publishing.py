@@ -142,11 +142,14 @@ class ApplyPublishDecisionTool:
         )
 
     async def handle(self, ctx: ToolContext, args: ApplyPublishDecision) -> ToolResult:
-        # Once done it stays done: the checks below would refuse the repetition of a publishing that took effect.
-        done = await self.lookup(ctx, args)
-        if done is not None:
+        try:
+            info = await self._publishable(ctx, args)
+        except PlacetError:
+            # Once done it stays done: the document moved because of this key, perhaps by a caller at the same moment.
+            done = await self.lookup(ctx, args)
+            if done is None:
+                raise
             return done
-        info = await self._publishable(ctx, args)
         publication = await self._reader.store.publish(
             ctx.tenant,
             info.document_id,
