@@ -1,4 +1,4 @@
-"""Writing in groups: nothing waits for a group to fill, and what cannot be written holds up only itself."""
+"""Writing in groups: what follows closely is written together, and what cannot be written holds up only itself."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ class Sheet:
 
     def __init__(self) -> None:
         self.writes: list[list[int]] = []
-        self.go = asyncio.Event()
-        self.writer: GroupWriter[int] = GroupWriter(self._write, max)
+        self.begun, self.go = asyncio.Event(), asyncio.Event()
+        self.writer: GroupWriter[int] = GroupWriter(self._write, max, gather_s=0.001)
 
     async def _write(self, values: Sequence[int]) -> None:
         self.writes.append(list(values))
+        self.begun.set()
         if len(self.writes) == 1:
             await self.go.wait()
         if min(values) < 0:
@@ -28,12 +29,19 @@ class Sheet:
     async def while_writing(self, *values: tuple[str, int]) -> list[BaseException | None]:
         """The ends of `values`, all put while the write of a zero is under way."""
         first = asyncio.create_task(self.writer.put(("first",), 0))
-        await asyncio.sleep(0)
+        await self.begun.wait()
         others = [asyncio.create_task(self.writer.put((key,), value)) for key, value in values]
         await asyncio.sleep(0)
         self.go.set()
         await first
         return await asyncio.gather(*others, return_exceptions=True)
+
+
+async def test_values_that_follow_closely_are_one_write() -> None:
+    sheet = Sheet()
+    sheet.go.set()
+    await asyncio.gather(sheet.writer.put(("b",), 2), sheet.writer.put(("a",), 1))
+    assert sheet.writes == [[1, 2]]
 
 
 async def test_what_comes_during_a_write_is_written_together_afterwards() -> None:

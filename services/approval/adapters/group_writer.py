@@ -1,6 +1,6 @@
 """Writing in groups: what comes while one write is under way goes into the next one, all of it together.
 
-Nothing waits for a group to fill: alone, a value is written at once. Under load the groups grow by themselves.
+A write begins a moment after its first value, so that values which follow each other closely need one write, not many.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ class GroupWriter(Generic[V]):
     """`later` picks the one of two values of the same key that is to stay; both their givers wait for that one.
 
     A group that cannot be written is tried value by value: what cannot be stored holds up nothing but itself.
+    `gather_s`: how long a group waits for more.
     """
 
-    def __init__(self, write: Callable[[Sequence[V]], Awaitable[None]], later: Callable[[V, V], V]) -> None:
+    def __init__(
+        self, write: Callable[[Sequence[V]], Awaitable[None]], later: Callable[[V, V], V], *, gather_s: float = 0.0
+    ) -> None:
         self._write = write
         self._later = later
+        self._gather_s = gather_s
         self._next: dict[Key, tuple[V, asyncio.Future[None]]] = {}
         self._writer: asyncio.Task[None] | None = None
 
@@ -39,6 +43,7 @@ class GroupWriter(Generic[V]):
 
     async def _write_all(self) -> None:
         while self._next:
+            await asyncio.sleep(self._gather_s)
             group, self._next = self._next, {}
             try:
                 await self._write([group[key][0] for key in sorted(group)])

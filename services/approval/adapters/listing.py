@@ -69,6 +69,8 @@ _PAGE = """
     FROM ({parts}) found JOIN proposals.listing ON listing.tenant = :tenant AND listing.proposal_id = found.proposal_id
     ORDER BY listing.created_at DESC, listing.proposal_id DESC LIMIT :limit
 """
+# A proposal is stored and surfaced, or decided and ended, within so long: one row to write instead of two.
+_GATHER_S = 0.02
 _STATUSES = (ProposalStatus.PENDING, ProposalStatus.APPROVED, ProposalStatus.COMPLETED)
 
 
@@ -77,7 +79,7 @@ class PostgresListing:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._writes: GroupWriter[Proposal] = GroupWriter(self._write, _later)
+        self._writes: GroupWriter[Proposal] = GroupWriter(self._write, _later, gather_s=_GATHER_S)
 
     async def store(self, tenant: str, proposal: Proposal) -> None:
         """Returns when it is written, together with whatever else came while the write before it was under way."""

@@ -81,13 +81,13 @@ class Commits:
         await self._report(approved, ended)
 
     async def _bring_to_end(self, approved: ev.Approved, entry: Entry, *, last_attempt: bool) -> Entry:
-        requester = await self.callers.person(approved.origin.tenant, approved.origin.requester)
+        requester, *approvers = await self._people(approved)
         effect = self._effect(approved, requester)
         if effect is None:
             return await self._refuse(approved, entry, tool_not_allowed())
         if entry.state is State.NOT_EXECUTED:
             try:
-                spending = await self._reauthorize(approved, effect, requester)
+                spending = await self._reauthorize(approved, effect, requester, tuple(approvers))
             except PlacetError as error:
                 if error.retryable:
                     raise
@@ -122,9 +122,11 @@ class Commits:
             spending=Spending(amount=0),  # an effect that is taken over closes what was reserved under its key
         )
 
-    async def _reauthorize(self, approved: ev.Approved, effect: Effect, requester: Person) -> Spending | None:
+    async def _reauthorize(
+        self, approved: ev.Approved, effect: Effect, requester: Person, approvers: tuple[Person, ...]
+    ) -> Spending | None:
         """Raises `PlacetError`: a denial with the rights of now, or `conflict` when the world has moved (B1)."""
-        assessment = await self._assess_again(approved, effect, requester)
+        assessment = await self._assess_again(approved, effect, requester, approvers)
         if assessment.decision.effect == "deny":
             raise denial(assessment.decision)
         if assessment.decision.effect != "allow":
@@ -136,14 +138,16 @@ class Commits:
         await self.assessor.check_rules(assessment, effect.context)
         return assessment.decision.spending
 
-    async def _assess_again(self, approved: ev.Approved, effect: Effect, requester: Person) -> Assessment:
+    async def _assess_again(
+        self, approved: ev.Approved, effect: Effect, requester: Person, approvers: tuple[Person, ...]
+    ) -> Assessment:
         origin = approved.origin
         around = Circumstances(
             route=Route(origin.route),
             channel=channel_of(origin),
             stage="commit",
             influence=influence_of(origin),
-            approvers=await self._approvers(approved),
+            approvers=approvers,
         )
         try:
             return await self.assessor.assess(effect.spec, effect.context, requester, approved.packet.arguments, around)
@@ -157,10 +161,10 @@ class Commits:
                 ErrorCode.CONFLICT, "What was approved is no longer there.", diff=gone(approved.packet)
             ) from error
 
-    async def _approvers(self, approved: ev.Approved) -> tuple[Person, ...]:
-        tenant = approved.origin.tenant
-        people = (self.callers.person(tenant, approval.by) for approval in approved.approvals)
-        return tuple(await asyncio.gather(*people))
+    async def _people(self, approved: ev.Approved) -> list[Person]:
+        """The requester and then the approvers, as the directory knows them now."""
+        ids = (approved.origin.requester, *(approval.by for approval in approved.approvals))
+        return await asyncio.gather(*(self.callers.person(approved.origin.tenant, one) for one in ids))
 
     async def _refuse(self, approved: ev.Approved, entry: Entry, error: PlacetError) -> Entry:
         """The tool is gone since: nothing can be run, and nothing was."""
