@@ -49,9 +49,10 @@ class RunLog(Protocol):
         """Where the run stands: what the following events say beside their data."""
         ...
 
-    async def append(self, name: str, data: dict[str, Any]) -> bool:
+    async def append(self, name: str, data: dict[str, Any], rests_on: Sequence[str] = ()) -> bool:
         """Append the next event by compare-and-set; False when this very event is there already.
 
+        `rests_on`: the document versions whose content may be in `data`.
         Raises `FencedError` when somebody else has appended, `PlacetError(dependency_unavailable)`.
         """
         ...
@@ -120,6 +121,10 @@ class ToolDoor(Protocol):
         """What of these may be shown to the owner now."""
         ...
 
+    async def readable(self, run: Run, evidence: Sequence[str]) -> frozenset[str]:
+        """What of this evidence belongs to document versions that the owner may read now."""
+        ...
+
 
 class Proposals(Protocol):
     async def withdraw(self, run: Run, proposal_id: str) -> bool:
@@ -175,7 +180,8 @@ class Draft:
     """How a run is to end.
 
     `asked`: the question as it was searched for, where the next one may lean on it; `told`: what was done, or which
-    documents answered. That is all that is remembered of a run.
+    documents answered. That is all that is remembered of a run. `rests_on`: the document versions that the answer was
+    written from, cited or not.
     """
 
     finish: RunFinish
@@ -183,6 +189,7 @@ class Draft:
     citations: tuple[Citation, ...] = ()
     asked: str | None = None
     told: str = ""
+    rests_on: tuple[str, ...] = ()
 
 
 class Ending(Protocol):

@@ -53,6 +53,7 @@ from services.tool_executor.handlers.document_changes import DocumentChanges
 from services.tool_executor.handlers.document_rights import DocumentRights
 from services.tool_executor.handlers.documents import DocumentCalls
 from services.tool_executor.handlers.effects import EffectRunner
+from services.tool_executor.handlers.evidence import EvidenceOfNow
 from services.tool_executor.handlers.execute import ToolCalls
 from services.tool_executor.handlers.identity import Callers
 from services.tool_executor.handlers.offer import Offer
@@ -77,6 +78,7 @@ _OPEN_CONCURRENCY = 8
 class DocumentRooms:
     """Everything about documents that is no tool: calls by name, the queues of reading, the sweep."""
 
+    stored: StoredDocuments
     routes: Mapping[str, Handler]
     queues: tuple[WorkQueue, ...]
     sweep: Sweep
@@ -173,8 +175,9 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
     documents = _documents(bus, database, originals, callers, audit, settings)
     people = People(callers, directory, audit)
     settlements = Settlements(callers, registry, effects, ledger, audit)
+    evidence = EvidenceOfNow(policy, documents.stored)
     commits = Commits(
-        callers, registry, assessor, effects, ledger, audit, attempts=settings.tool_executor_effect_attempts
+        callers, registry, assessor, effects, ledger, audit, evidence, attempts=settings.tool_executor_effect_attempts
     )
     open_effects = OpenEffects(
         callers,
@@ -250,6 +253,7 @@ def _documents(
     jobs = ReadingJobs(versions, events, audit)
     rebuilds = RebuildCalls(rights, Rebuilding(database, store.indexing), events, audit)
     return DocumentRooms(
+        stored=stored,
         routes={
             "resolve-citations": calls.on_resolve,
             "list-documents": calls.on_list,

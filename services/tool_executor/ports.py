@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -116,7 +116,15 @@ class Documents(Protocol):
         self, tenant: str, right: DocumentRight, document_id: str, version: int | None, offset: int, limit: int
     ) -> SourceSlice: ...
 
-    async def citations(self, tenant: str, scope: KnowledgeScope, chunk_ids: Sequence[str]) -> Sequence[Citation]: ...
+    async def citations(self, tenant: str, scope: KnowledgeScope, chunk_ids: Sequence[str]) -> Sequence[Citation]:
+        """Of these passages, those of published versions that may be read."""
+        ...
+
+    async def versions(
+        self, tenant: str, right: DocumentRight, versions: Collection[tuple[str, int]]
+    ) -> Mapping[tuple[str, int], str]:
+        """Of these versions of documents, those that may be read, with their titles."""
+        ...
 
 
 class Uploads(Protocol):

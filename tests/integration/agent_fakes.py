@@ -183,7 +183,12 @@ class FakeExecutor:
     async def on_resolve(self, call: Call, command: ResolveCitations) -> Citations:
         self.resolved.append(command.chunk_ids)
         known = {passage.chunk_id: passage for passage in self.passages}
-        return Citations(items=tuple(known[i].citation() for i in command.chunk_ids if i in known), active=True)
+        versions = {passage.chunk_id.rsplit(":", 1)[0] for passage in self.passages}
+        return Citations(
+            items=tuple(known[i].citation() for i in command.chunk_ids if i in known),
+            active=True,
+            readable=tuple(id_ for id_ in command.evidence if id_ in known or id_ in versions),
+        )
 
     def reset(self) -> None:
         self.passages[:] = POLICY

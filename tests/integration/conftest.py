@@ -14,6 +14,7 @@ from tests.integration.agent_rig import AgentRig
 from tests.integration.document_house import DocumentHouse
 from tests.integration.foundations import foundations
 from tests.integration.governance_rig import GovernanceRig
+from tests.integration.whole_house import WholeHouse
 
 
 @pytest.fixture(scope="session")
@@ -69,3 +70,12 @@ async def document_house(governance: GovernanceRig) -> AsyncIterator[DocumentHou
     await house.start(gateway_upload_bytes=3_000_000)
     yield house
     await house.stop()
+
+
+@pytest.fixture(scope="module")
+async def whole_house(apart: GovernanceRig) -> AsyncIterator[WholeHouse]:
+    """Every service, real, for one module: its parts may be stopped and killed, if they are started again."""
+    house = WholeHouse(apart)
+    await house.open()
+    yield house
+    await house.close()

@@ -73,15 +73,25 @@ class FakeAgent(Service):
         self._positions[run_id] = 0
         await self._append(grant.tenant, "run-started", self.runs[run_id])
 
-    async def append(self, run_id: str, name: str, data: dict[str, Any], tenant: str = "acme") -> None:
+    async def append(
+        self, run_id: str, name: str, data: dict[str, Any], tenant: str = "acme", rests_on: tuple[str, ...] = ()
+    ) -> None:
         last = self.runs[run_id]
-        self.runs[run_id] = last.model_copy(update={"seq": last.seq + 1, "data": data, "node": name})
+        changes = {"seq": last.seq + 1, "data": data, "node": name, "rests_on": rests_on}
+        self.runs[run_id] = last.model_copy(update=changes)
         await self._append(tenant, name, self.runs[run_id])
 
-    async def complete(self, run_id: str, answer: str, chunk_ids: list[str], finish_reason: str = "success") -> None:
+    async def complete(
+        self,
+        run_id: str,
+        answer: str,
+        chunk_ids: list[str],
+        finish_reason: str = "success",
+        rests_on: tuple[str, ...] = (),
+    ) -> None:
         citations = [citation(chunk_id).model_dump(mode="json") for chunk_id in chunk_ids]
         end = {"finish_reason": finish_reason, "answer": answer, "citations": citations}
-        await self.append(run_id, "run-completed", end)
+        await self.append(run_id, "run-completed", end, rests_on=rests_on)
 
     async def _append(self, tenant: str, name: str, event: runs.RunEvent) -> None:
         appended = await self._appender.append(

@@ -111,7 +111,11 @@ class FakeExecutor(Service):
     async def on_resolve(self, grant: Grant, command: execution.ResolveCitations) -> BaseModel:
         hidden = tuple(self.hidden)
         readable = [citation(chunk_id) for chunk_id in command.chunk_ids if not chunk_id.startswith(hidden)]
-        return execution.Citations(items=tuple(readable), active=grant.actor not in self.dismissed)
+        return execution.Citations(
+            items=tuple(readable),
+            active=grant.actor not in self.dismissed,
+            readable=tuple(one for one in command.evidence if not one.startswith(hidden)),
+        )
 
     async def on_list_documents(self, grant: Grant, command: execution.ListDocuments) -> BaseModel:
         return execution.DocumentPage(items=(document("doc-1"),), next=f"{command.cursor or 'start'}+{command.limit}")

@@ -88,8 +88,12 @@ class GovernanceRig:
         """`executor`: settings of the tool-executor that differ."""
         await self.prepare()
         self.approval = await build_approval(self.approval_settings())
-        self.executor = await build_executor(self.executor_settings(**executor), [*discover(), OddPack()])
         await self.approval.start()
+        await self.start_executor(**executor)
+
+    async def start_executor(self, **changes: Any) -> None:
+        """Also in place of one that was stopped."""
+        self.executor = await build_executor(self.executor_settings(**changes), [*discover(), OddPack()])
         await self.executor.start()
 
     def _copy_policies(self) -> None:

@@ -152,6 +152,34 @@ async def test_replayed_events_of_an_answer_whose_source_was_closed_keep_their_i
     assert await read(house.as_(), run_id) == before
 
 
+@pytest.mark.spec("U4", "R6", "T11")
+async def test_answer_written_from_a_version_it_does_not_cite_is_withheld_once_that_is_closed(house: House) -> None:
+    run_id = await begin(house)
+    await house.agent.complete(run_id, SECRET, CITED, rests_on=("doc-1:v2", "doc-3:v1"))
+    alice = house.as_()
+    assert (await alice.get(f"/api/runs/{run_id}")).json()["answer"] == SECRET
+    house.executor.hidden = {"doc-3"}
+    body = (await alice.get(f"/api/runs/{run_id}")).json()
+    assert body["answer"].startswith("This answer quotes a source")
+    assert [one["chunk_id"] for one in body["citations"]] == CITED
+    end = (await read(alice, run_id))[-1].data or {}
+    assert end["data"]["answer"] == body["answer"]
+
+
+@pytest.mark.spec("U4", "U5", "T11")
+async def test_pieces_of_an_answer_that_was_begun_anew_without_a_closed_version_are_told_apart(house: House) -> None:
+    """The worker died in the middle, a version was closed, and another worker wrote another answer."""
+    run_id = await begin(house)
+    await house.agent.append(run_id, "message-delta", {"text": SECRET}, rests_on=("doc-1:v2",))
+    house.executor.hidden = {"doc-1"}
+    (_, piece) = await read(house.as_(), run_id, most=2)
+    assert (piece.data or {})["data"] == {"text": ""}, "no answer is there yet that could say so"
+    await house.agent.complete(run_id, "Ask again.", ["doc-2:v1:chunk-01"], rests_on=("doc-2:v1",))
+    shown = await read(house.as_(), run_id)
+    assert [(one.data or {})["data"].get("text") for one in shown] == [None, "", None]
+    assert (shown[-1].data or {})["data"]["answer"] == "Ask again."
+
+
 @pytest.mark.spec("U4", "T11")
 async def test_chat_answered_after_its_source_was_closed_is_withheld(house: House) -> None:
     house.executor.hidden = {"doc-1", "doc-9"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,13 +17,15 @@ class Log:
     def __init__(self, streamed: str = "") -> None:
         self.record = RunRecord(seq=1, streamed=streamed)
         self.texts: list[str] = []
+        self.rests_on: list[tuple[str, ...]] = []
 
     def at(self, place: Place) -> None:
         raise AssertionError("deltas do not move a run")
 
-    async def append(self, name: str, data: dict[str, Any]) -> bool:
+    async def append(self, name: str, data: dict[str, Any], rests_on: Sequence[str] = ()) -> bool:
         assert name == "message-delta"
         self.texts.append(data["text"])
+        self.rests_on.append(tuple(rests_on))
         return True
 
 
@@ -65,3 +68,16 @@ async def test_lines_are_kept_apart_and_empty_ones_left_out() -> None:
     await deltas.new_line()
     await deltas.add("three")
     assert await deltas.close() == "one\ntwo\nthree"
+
+
+@pytest.mark.spec("U5", "R6")
+async def test_pieces_name_the_versions_they_may_quote_and_the_program_s_own_words_before_them_do_not() -> None:
+    log = Log()
+    deltas = Deltas(log)
+    await deltas.line("This run has reached its limits. This is what is known so far.")
+    deltas.rest_on(("doc-a:v1",))
+    await deltas.line(ANSWER)
+    await deltas.close()
+    assert log.rests_on[0] == ()
+    assert log.rests_on[-1] == ("doc-a:v1",)
+    assert "".join(log.texts).startswith("This run has reached its limits.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -65,7 +65,7 @@ class World:
     def at(self, place: Place) -> None:
         return
 
-    async def append(self, name: str, data: dict[str, Any]) -> bool:
+    async def append(self, name: str, data: dict[str, Any], rests_on: Sequence[str] = ()) -> bool:
         if self.record.has(name, data):
             return False
         event = RunEvent(run_id="run-1", seq=self.record.seq + 1, owner="alice", conversation_id="c", data=data)

@@ -117,11 +117,13 @@ class AssessAction(Command):
 class ResolveCitations(Command):
     """Re-authorize evidence by id and return what may be shown today (W6, R6).
 
-    Without ids it only asks whether the person is still somebody here.
+    Without ids it only asks whether the person is still somebody here. `evidence` are ids of passages
+    (`doc-001:v3:chunk-08`) or of whole versions (`doc-001:v3`) of which only is asked whether they may be read.
     """
 
     grant: str
     chunk_ids: tuple[str, ...] = Field(max_length=100)
+    evidence: tuple[str, ...] = Field(default=(), max_length=1000)
 
 
 class Citation(Reply):
@@ -136,10 +138,16 @@ class Citation(Reply):
 
 
 class Citations(Reply):
-    """`active` is the directory's word of this moment; unsaid, it counts as no."""
+    """`active` is the directory's word of this moment; unsaid, it counts as no.
+
+    `items` are the passages that can be searched for. `readable` is what of `evidence` may be read, and `others` are
+    passages, without their words, of versions among it that are not (or no longer) published.
+    """
 
     items: tuple[Citation, ...]
     active: bool = False
+    others: tuple[Citation, ...] = ()
+    readable: tuple[str, ...] = ()
 
 
 class ListDocuments(Command):

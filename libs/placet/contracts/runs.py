@@ -64,6 +64,8 @@ class RunEvent(Event):
     """One event of a run. `seq` counts from 1 without gaps; `data` is what SSE clients get for this type.
 
     The rest is the run's state after the event, from which `GET /api/runs/{id}` answers: it is not streamed.
+    `rests_on` names the document versions (`doc-001:v3`) whose content may be in `data`: it is shown only to who may
+    read them all.
     """
 
     run_id: str
@@ -77,6 +79,7 @@ class RunEvent(Event):
     budget: Budget = Budget()
     limits: dict[str, float] = Field(default_factory=dict)
     started_at: str = ""
+    rests_on: tuple[str, ...] = ()
 
 
 class SummaryOf(Command):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -50,6 +51,28 @@ _ONE = text(_COLUMNS + _READABLE.format(version=_SHOWN) + " AND d.document_id = 
 _PAGE = text(
     _COLUMNS + _READABLE.format(version=_SHOWN) + " AND d.document_id > :after ORDER BY d.document_id LIMIT :limit"
 )
+
+_THESE = text("""
+SELECT d.document_id, v.version, v.title AS version_title, d.title
+FROM unnest(CAST(:documents AS text[]), CAST(:versions AS integer[])) AS asked (document_id, version)
+JOIN knowledge.documents d ON d.tenant = :tenant AND d.document_id = asked.document_id
+JOIN knowledge.bases b ON b.tenant = d.tenant AND b.base_id = d.base_id
+JOIN knowledge.versions v ON v.tenant = d.tenant AND v.document_id = d.document_id AND v.version = asked.version
+WHERE knowledge.base_open(b.owner, b.roles, b.teams, b.clearance)
+  AND knowledge.document_open(d.owner, d.roles, d.teams, d.clearance)
+  AND (:unpublished OR d.published_version = v.version
+       OR b.owner = knowledge.actor_user() OR d.owner = knowledge.actor_user())
+""")
+
+
+async def titles(
+    database: Database, scope: KnowledgeScope, versions: Collection[tuple[str, int]], *, unpublished: bool
+) -> dict[tuple[str, int], str]:
+    """Of these document versions, those that may be read by the rule of `find`, with their titles."""
+    asked = {"documents": [document for document, _ in versions], "versions": [version for _, version in versions]}
+    async with database.transaction(local=scopes.settings(scope), read_only=True) as connection:
+        rows = await connection.execute(_THESE, asked | {"tenant": scope.tenant, "unpublished": unpublished})
+        return {(row.document_id, row.version): row.version_title or row.title for row in rows}
 
 
 async def find(

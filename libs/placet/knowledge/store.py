@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.knowledge import catalogue
@@ -63,6 +63,12 @@ class KnowledgeStore:
     async def resolve_chunks(self, scope: KnowledgeScope, chunk_ids: Sequence[str]) -> list[Hit]:
         """Citations that may be shown now, in the order given; invented, outdated and forbidden ids are left out."""
         return await self._search.resolve(scope, chunk_ids)
+
+    async def readable_versions(
+        self, scope: KnowledgeScope, versions: Collection[tuple[str, int]], *, include_unpublished: bool = False
+    ) -> dict[tuple[str, int], str]:
+        """Of these (document, version) pairs, those that `get_document` would find now, with the version's title."""
+        return await catalogue.titles(self._database, scope, versions, unpublished=include_unpublished)
 
     async def get_document(
         self, scope: KnowledgeScope, document_id: str, version: int | None = None, *, include_unpublished: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from placet.contracts.envelope import now
@@ -56,13 +57,13 @@ class StreamRunLog:
     def at(self, place: Place) -> None:
         self._place = place
 
-    async def append(self, name: str, data: dict[str, Any]) -> bool:
+    async def append(self, name: str, data: dict[str, Any], rests_on: Sequence[str] = ()) -> bool:
         async with self._turn:
             if self._record.has(name, data):
                 return False
             if self._record.completed or self._record.epoch > self._epoch:
                 raise FencedError(self._run.run_id)
-            event = self._event(data)
+            event = self._event(data, rests_on)
             try:
                 # No message id of its own making: two workers at the same sequence must not look like one.
                 appended = await self._appender.append(
@@ -73,7 +74,7 @@ class StreamRunLog:
             self._record = advance(self._record, Recorded(appended.seq, name, event))
             return True
 
-    def _event(self, data: dict[str, Any]) -> RunEvent:
+    def _event(self, data: dict[str, Any], rests_on: Sequence[str]) -> RunEvent:
         return RunEvent(
             run_id=self._run.run_id,
             seq=self._record.seq + 1,
@@ -86,6 +87,7 @@ class StreamRunLog:
             budget=Usage.of(self._place.usage).as_budget(self._limits),
             limits=self._limits.as_facts(),
             started_at=self._record.started_at or now().isoformat(),
+            rests_on=tuple(rests_on),
         )
 
 

@@ -28,6 +28,7 @@ log = logs.get(__name__)
 
 EXECUTOR, APPROVAL, MEMORY = "tool-executor", "approval", "memory"
 _MOST_CHUNKS = 100
+_MOST_EVIDENCE = 1000
 _MEMORY_TIMEOUT_S = 2.0
 
 
@@ -67,6 +68,13 @@ class ExecutorDoor:
             return ()
         command = ResolveCitations(grant=run.grant, chunk_ids=tuple(chunk_ids[:_MOST_CHUNKS]))
         return (await self._rpc.call(EXECUTOR, "resolve-citations", command, Citations, tenant=run.tenant)).items
+
+    async def readable(self, run: Run, evidence: Sequence[str]) -> frozenset[str]:
+        if not evidence:
+            return frozenset()
+        command = ResolveCitations(grant=run.grant, chunk_ids=(), evidence=tuple(evidence[:_MOST_EVIDENCE]))
+        reply = await self._rpc.call(EXECUTOR, "resolve-citations", command, Citations, tenant=run.tenant)
+        return frozenset(reply.readable)
 
 
 class ApprovalProposals:

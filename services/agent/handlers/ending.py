@@ -40,7 +40,7 @@ class RunEnding:
             "answer": draft.answer,
             "citations": [citation.model_dump(mode="json") for citation in draft.citations],
         }
-        await run_log.append("run-completed", data)
+        await run_log.append("run-completed", data, draft.rests_on)
         metrics.RUNS.labels(draft.finish.value).inc()
         log.info("run completed", run_id=run.run_id, finish_reason=draft.finish.value)
         await self._remember(run, draft)

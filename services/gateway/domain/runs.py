@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -48,6 +48,17 @@ class RunSeen:
     def final(self) -> bool:
         return self.name == COMPLETED
 
+    @property
+    def citations(self) -> tuple[str, ...]:
+        """Ids of the passages that an answer cites."""
+        listed = [one for one in self.event.data.get("citations") or () if isinstance(one, dict)]
+        return tuple(dict.fromkeys(str(one["chunk_id"]) for one in listed if "chunk_id" in one))
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """Ids of everything that its text may quote."""
+        return tuple(dict.fromkeys((*self.event.rests_on, *self.citations)))
+
 
 @dataclass(frozen=True, slots=True)
 class QueuedRun:
@@ -73,10 +84,13 @@ class RunRecord:
         return self.queued.owner if self.queued else None
 
     @property
-    def citations(self) -> list[dict[str, Any]]:
-        """Of the answer, once there is one."""
-        end = next((seen for seen in self.events if seen.final), None)
-        return list(end.event.data.get("citations") or ()) if end else []
+    def end(self) -> RunSeen | None:
+        """The last event of all, once there is one."""
+        return next((seen for seen in self.events if seen.final), None)
+
+    def with_end(self, end: RunSeen) -> RunRecord:
+        """The same with its last event as it may be shown."""
+        return replace(self, events=tuple(end if seen.final else seen for seen in self.events))
 
 
 @dataclass(frozen=True, slots=True)

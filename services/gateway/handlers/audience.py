@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
 
 from placet.contracts.errors import PlacetError, not_found
 from placet.observability import logs
 from services.gateway.domain.pacing import pauses
-from services.gateway.domain.runs import COMPLETED, DELTA, RunRecord, RunSeen
+from services.gateway.domain.runs import DELTA, RunRecord, RunSeen
 from services.gateway.domain.withholding import without_text
 from services.gateway.handlers.caller import Caller
 from services.gateway.handlers.citations import Shown, as_shown, shown
@@ -23,11 +22,13 @@ _PATIENCE_S = 20.0
 
 
 class Audience:
-    """`record` is what was stored of the run when the stream began: an answer given already judges its pieces."""
+    """`record` is what was stored of the run when the stream began: an answer that is there already tells what its
+    pieces may quote, where they do not say so themselves."""
 
     def __init__(self, caller: Caller, record: RunRecord) -> None:
         self._caller = caller
-        self._cited: list[dict[str, Any]] = record.citations
+        self._end: RunSeen | None = record.end
+        self._evidence: set[str] = set(self._of_end())
         self._asked_at = float("-inf")
         self._allowed: Shown | None = None
 
@@ -51,15 +52,20 @@ class Audience:
 
     async def view(self, seen: RunSeen) -> RunSeen:
         """The event as it may be shown. Raises `PlacetError` when the person is gone, or nobody can tell for long."""
-        if seen.name == COMPLETED:
-            self._cited = list(seen.event.data.get("citations") or ())
-        grace_s = _DELTA_GRACE_S if seen.name == DELTA else 0.0
-        allowed = self._allowed
-        if allowed is None or seen.name == COMPLETED or self._asked_at < seen.arrived - grace_s:
+        if seen.final:
+            self._end = seen
+        evidence = seen.evidence or self._of_end()
+        known = self._evidence.issuperset(evidence)
+        self._evidence.update(evidence)
+        allowed, grace_s = self._allowed, _DELTA_GRACE_S if seen.name == DELTA else 0.0
+        if allowed is None or seen.final or not known or self._asked_at < seen.arrived - grace_s:
             allowed = await self._ask_patiently()
-        if seen.name == COMPLETED:
+        if seen.final:
             return as_shown(seen, allowed)
-        return without_text(seen) if seen.name == DELTA and not allowed.complete else seen
+        return without_text(seen) if seen.name == DELTA and not allowed.covers(evidence) else seen
+
+    def _of_end(self) -> tuple[str, ...]:
+        return self._end.evidence if self._end else ()
 
     async def _ask_patiently(self) -> Shown:
         for pause_s in pauses(_PATIENCE_S):
@@ -73,7 +79,8 @@ class Audience:
 
     async def _ask(self) -> Shown:
         asked_at = time.monotonic()
-        allowed = await shown(self._caller, self._cited)
+        cited = self._end.citations if self._end else ()
+        allowed = await shown(self._caller, cited, sorted(self._evidence))
         if not allowed.active:
             raise not_found()
         self._asked_at, self._allowed = asked_at, allowed

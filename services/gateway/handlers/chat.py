@@ -13,7 +13,7 @@ from placet.contracts.runs import RunFinish, StartRun
 from services.gateway.domain.runs import COMPLETED, WAITING, RunKey, RunSeen, card
 from services.gateway.handlers.answers import StrictRoute, documented, json_answer
 from services.gateway.handlers.caller import Caller, CallerDep
-from services.gateway.handlers.citations import as_shown, shown
+from services.gateway.handlers.citations import as_shown, shown_of
 from services.gateway.handlers.following import Follower
 from services.gateway.handlers.models import ChatAnswer, ChatPending, Question
 
@@ -74,4 +74,4 @@ async def _readable(caller: Caller, seen: RunSeen) -> RunSeen:
     """A refusal holds nothing but the refusal: it is what a person without any right gets to read."""
     if seen.event.data.get("finish_reason") == RunFinish.REFUSED.value:
         return seen
-    return as_shown(seen, await shown(caller, seen.event.data.get("citations") or ()))
+    return as_shown(seen, await shown_of(caller, seen))

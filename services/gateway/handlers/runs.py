@@ -17,6 +17,7 @@ from services.gateway.handlers.answers import StrictRoute, documented, json_answ
 from services.gateway.handlers.audience import Audience
 from services.gateway.handlers.caller import REQUEST_GRANT_S, CallerDep, Id
 from services.gateway.handlers.chat import start_run
+from services.gateway.handlers.citations import as_shown
 from services.gateway.handlers.event_response import EventStreamResponse
 from services.gateway.handlers.following import Follower
 from services.gateway.handlers.models import Question, RunAccepted, RunAnswer
@@ -35,8 +36,9 @@ async def on_start(body: Question, caller: CallerDep) -> Response:
 @router.get("/api/runs/{run_id}", response_model=None, responses=documented({200: RunAnswer}))
 async def on_get(run_id: Id, caller: CallerDep) -> Response:
     record, allowed = await for_reading(caller, run_id, "run.read")
-    answer = asdict(view(record, now()))
-    return json_answer({**answer, "answer": allowed.answer(answer["answer"]), "citations": allowed.citations})
+    if record.end:
+        record = record.with_end(as_shown(record.end, allowed))
+    return json_answer(asdict(view(record, now())))
 
 
 @router.get(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from placet.contracts.errors import ErrorCode, PlacetError, not_found
 from services.gateway.domain.runs import RunKey, RunRecord
 from services.gateway.handlers.caller import Caller
-from services.gateway.handlers.citations import Shown, shown
+from services.gateway.handlers.citations import Shown, shown_of
 
 
 async def own_run(caller: Caller, run_id: str, action: str) -> RunRecord:
@@ -29,7 +29,7 @@ async def own_run(caller: Caller, run_id: str, action: str) -> RunRecord:
 async def for_reading(caller: Caller, run_id: str, action: str) -> tuple[RunRecord, Shown]:
     """An own run, and what its owner may be shown of it now. Raises `not_found` for a person who is gone, too."""
     record = await own_run(caller, run_id, action)
-    allowed = await shown(caller, record.citations)
+    allowed = await shown_of(caller, record.end)
     if not allowed.active:
         raise await denied(caller, run_id, action, "a person who is not active")
     return record, allowed

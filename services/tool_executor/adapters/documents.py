@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from placet.contracts import policy
@@ -80,6 +80,12 @@ class StoredDocuments:
     ) -> Sequence[Citation]:
         hits = await self._store.resolve_chunks(reading_scope(tenant, scope), chunk_ids)
         return [_citation(hit) for hit in hits]
+
+    async def versions(
+        self, tenant: str, right: DocumentRight, versions: Collection[tuple[str, int]]
+    ) -> Mapping[tuple[str, int], str]:
+        scope = reading_scope(tenant, right.scope)
+        return await self._store.readable_versions(scope, versions, include_unpublished=right.unpublished)
 
 
 def _citation(hit: Hit) -> Citation:

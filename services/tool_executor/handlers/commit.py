@@ -31,6 +31,7 @@ from services.tool_executor.errors import denial, tool_not_allowed
 from services.tool_executor.handlers.assess import channel_of, influence_of
 from services.tool_executor.handlers.assessment import Assessment, Assessor
 from services.tool_executor.handlers.effects import Effect, EffectRunner
+from services.tool_executor.handlers.evidence import EvidenceOfNow
 from services.tool_executor.handlers.identity import Callers
 from services.tool_executor.ports import EffectLedger, LedgerRaceError
 
@@ -48,6 +49,7 @@ class Commits:
     effects: EffectRunner
     ledger: EffectLedger
     audit: AuditTrail
+    evidence: EvidenceOfNow
     attempts: int
 
     async def on_approved(self, job: Job) -> None:
@@ -135,6 +137,8 @@ class Commits:
         moved = drift(approved.packet, fresh)
         if moved:
             raise PlacetError(ErrorCode.CONFLICT, described(moved), diff=moved)
+        if approved.origin.rollback_of is None:  # an undo is for what was done, whatever that rested on
+            await self.evidence.require(requester, approved.origin.lineage)
         await self.assessor.check_rules(assessment, effect.context)
         return assessment.decision.spending
 

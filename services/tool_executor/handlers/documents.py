@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from placet.contracts.errors import ErrorCode, PlacetError
+from placet.contracts.evidence import version_of
 from placet.contracts.execution import (
+    Citation,
     Citations,
     DocumentPage,
     DocumentView,
@@ -54,12 +57,42 @@ class DocumentCalls:
     async def on_resolve(self, call: Call, command: ResolveCitations) -> Citations:
         """Only what the caller may read now; the rest is left out without a trace (R6)."""
         caller = await self.rights.callers.of(command.grant, call.tenant)
-        if not command.chunk_ids or not caller.person.active:
+        if not (command.chunk_ids or command.evidence) or not caller.person.active:
             return Citations(items=(), active=caller.person.active)
         scope = await self.rights.scope(caller)
-        items = await self.documents.citations(call.tenant, scope, command.chunk_ids)
-        return Citations(items=tuple(items), active=True)
+        items = await self.documents.citations(call.tenant, scope, command.chunk_ids) if command.chunk_ids else ()
+        found = {item.chunk_id for item in items}
+        missing = [id_ for id_ in command.evidence if id_ not in found]
+        titles = await self._versions(caller, missing)
+        return Citations(
+            items=tuple(items),
+            active=True,
+            others=tuple(_bare(id_, titles) for id_ in command.chunk_ids if id_ not in found and id_ in titles),
+            readable=tuple(id_ for id_ in command.evidence if id_ in found or id_ in titles),
+        )
+
+    async def _versions(self, caller: Caller, evidence: Sequence[str]) -> dict[str, tuple[str, int, str]]:
+        """Of this evidence, what belongs to a version that the caller may read by any way: drafts and archived ones
+        only by those who may read them as a whole (K4)."""
+        known = {id_: version for id_ in evidence if (version := version_of(id_)) is not None}
+        if not known:
+            return {}
+        right = await self.rights.right(caller)
+        titles = await self.documents.versions(caller.grant.tenant, right, set(known.values()))
+        return {id_: (*version, titles[version]) for id_, version in known.items() if version in titles}
 
     async def _denied(self, caller: Caller, action: str, document_id: str, error: PlacetError) -> None:
         if error.code is ErrorCode.NOT_FOUND:
             await self.rights.refused(caller, action, Resource(type="document", id=document_id))
+
+
+def _bare(chunk_id: str, titles: Mapping[str, tuple[str, int, str]]) -> Citation:
+    document_id, version, title = titles[chunk_id]
+    return Citation(
+        chunk_id=chunk_id,
+        document_id=document_id,
+        title=title,
+        version=version,
+        snippet="",
+        href=f"/api/documents/{document_id}/source?version={version}",
+    )

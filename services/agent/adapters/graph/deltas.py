@@ -19,6 +19,7 @@ class Deltas:
 
     def __init__(self, log: RunLog) -> None:
         self._log = log
+        self._rests_on: tuple[str, ...] = ()
         self._sent = log.record.streamed
         self._text = ""
         self._in_step = True
@@ -27,6 +28,10 @@ class Deltas:
     @property
     def empty(self) -> bool:
         return not self._text.strip()
+
+    def rest_on(self, versions: tuple[str, ...]) -> None:
+        """The document versions that all further text may quote."""
+        self._rests_on = versions
 
     async def line(self, *lines: str) -> None:
         """Whole lines; empty ones are left out."""
@@ -64,5 +69,5 @@ class Deltas:
         if not self._text.startswith(self._sent):
             self._in_step = False
             return
-        await self._log.append("message-delta", {"text": self._text[len(self._sent) :]})
+        await self._log.append("message-delta", {"text": self._text[len(self._sent) :]}, self._rests_on)
         self._sent = self._text

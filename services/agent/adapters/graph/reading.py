@@ -58,6 +58,18 @@ class Reading:
         known = {citation.chunk_id: citation for citation in citations}
         return pieces, tuple(known[piece.chunk_id] for piece in pieces)
 
+    async def still_readable(self, drive: DriveContext, records: Sequence[Call]) -> list[Call]:
+        """Of records, those whose document versions, if they are of any, the owner may read at this moment."""
+        wanted = list(dict.fromkeys(ref.chunk_id for call in records for ref in call.refs))
+        if not wanted:
+            return list(records)
+        try:
+            allowed = await self._tools.readable(drive.run, wanted)
+        except PlacetError as error:
+            log.warning("records were not authorized again", code=error.code)
+            allowed = frozenset()
+        return [call for call in records if allowed.issuperset(ref.chunk_id for ref in call.refs)]
+
     def told(self, drive: DriveContext, calls: Sequence[Call]) -> tuple[ToldCall, ...]:
         """Every settled call as a model is told of it."""
         told = []

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from placet.contracts.evidence import version_id
 from placet.contracts.execution import Citation
 from placet.contracts.runs import RunFinish
 from placet.contracts.tools import Route
@@ -42,6 +43,13 @@ class Material:
     @property
     def empty(self) -> bool:
         return not self.pieces and not self.records
+
+    @property
+    def rests_on(self) -> tuple[str, ...]:
+        """The document versions that may be quoted from it."""
+        passages = [version_id(piece.document_id, piece.version) for piece in self.pieces]
+        whole = [version_id(ref.document_id, ref.version) for call in self.records for ref in call.refs]
+        return tuple(dict.fromkeys([*passages, *whole]))
 
     def fenced(self, drive: DriveContext) -> str:
         told = [fence.data(call.tool, told_of_call(call, drive.bodies[call.call_id])) for call in self.records]
@@ -85,6 +93,7 @@ class Composition:
             await deltas.line(answers.consent(drive.run.language))
         elif stop != "refused":
             material = await self._material(state, drive, calls)
+            deltas.rest_on(material.rests_on)
             speech = await self._speak(state, drive, deltas, material)
         if stop == "model_unavailable" and material.empty and finish is RunFinish.SUCCESS:
             finish = RunFinish.FAILED
@@ -100,6 +109,7 @@ class Composition:
             citations,
             asked=await self._intake.query(drive) if memorable else None,
             told=_remembered(calls, citations, drive),
+            rests_on=material.rests_on,
         )
         return speech.tokens
 
@@ -107,12 +117,13 @@ class Composition:
         await self._reading.restore(drive, calls, route_of(state))
         pieces, citations = await self._reading.current(drive, calls)
         records = [call for call in calls if is_record(call) and drive.bodies.get(call.call_id)]
-        return Material(pieces, citations, records)
+        return Material(pieces, citations, await self._reading.still_readable(drive, records))
 
     async def _speak(self, state: RunState, drive: DriveContext, deltas: Deltas, material: Material) -> Speech:
         """Let the model (or, without one, the documents) answer."""
         filter_ = CitationFilter(len(material.pieces))
-        if drive.said and not material.pieces:
+        # What a model said while it was shown evidence may quote what is readable no longer: then it speaks anew.
+        if drive.said and not any(call.refs for call in calls_of(state)):
             await deltas.line(filter_.feed(drive.said) + filter_.close())
             metrics.CITATIONS_REMOVED.inc(filter_.removed)
             if route_of(state) is Route.BUSINESS_ACTION and not any(not call.reads for call in calls_of(state)):
