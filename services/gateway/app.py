@@ -110,13 +110,22 @@ def build(settings: Settings) -> FastAPI:
                 idempotency=KvIdempotency(KeyValue(bus, "IDEMPOTENCY")),
                 audit=AuditTrail(AuditWriter(bus), OWNER),
                 waits=_waits(settings),
-                uploads=UploadSpace(settings.gateway_upload_bytes, asyncio.Semaphore(settings.gateway_uploads_at_once)),
+                uploads=_upload_space(settings),
             )
             connection.bus = bus
             log.info("ready")
             yield
 
     return assemble(connection, lifespan)
+
+
+def _upload_space(settings: Settings) -> UploadSpace:
+    return UploadSpace(
+        max_bytes=settings.gateway_upload_bytes,
+        places=asyncio.Semaphore(settings.gateway_uploads_at_once),
+        silence_s=settings.gateway_upload_silence_s,
+        whole_s=settings.gateway_upload_wait_s,
+    )
 
 
 def drain(app: FastAPI) -> None:

@@ -110,10 +110,15 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class UploadSpace:
-    """How large a file may be, in bytes, and places for those that arrive at the same time."""
+    """How large a file may be, in bytes, and places for those that arrive at the same time.
+
+    `silence_s`: the longest wait for the next of its bytes; `whole_s`: for all of them.
+    """
 
     max_bytes: int
     places: asyncio.Semaphore
+    silence_s: float
+    whole_s: float
 
 
 @dataclass(frozen=True, slots=True)

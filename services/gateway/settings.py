@@ -38,6 +38,9 @@ class Settings(BaseSettings):
     # The largest file that is taken, in bytes, and how many may arrive at once; each needs that much temporary space.
     gateway_upload_bytes: int = Field(default=25_000_000, ge=1)
     gateway_uploads_at_once: int = Field(default=8, ge=1)
+    # How long the next bytes of a file may keep its place waiting, and how long all of them.
+    gateway_upload_silence_s: float = Field(default=30.0, gt=0)
+    gateway_upload_wait_s: float = Field(default=600.0, gt=0)
     # How long open requests may take to finish after SIGTERM.
     gateway_grace_s: int = Field(default=20, ge=1)
 

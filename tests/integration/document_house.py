@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -85,6 +86,29 @@ class DocumentHouse:
         files = {"file": (name, data, media_type)}
         return await self.as_(who, tenant).post("/api/documents", data=form, files=files, headers=headers)
 
+    async def stream(self, who: str, content: AsyncIterator[bytes], size: int | None = None) -> tuple[int, bytes]:
+        """Send a form (boundary `b`) piece by piece, its size announced or not; its answer is read meanwhile.
+
+        Status and body.
+        """
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(self.gateway.url.rpartition(":")[2]))
+        length = "Transfer-Encoding: chunked" if size is None else f"Content-Length: {size}"
+        head = (
+            f"POST /api/documents HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{length}\r\n"
+            f"Content-Type: multipart/form-data; boundary=b\r\nAuthorization: Bearer {self.token(who)}\r\n\r\n"
+        )
+        writer.write(head.encode())
+        sending, answer = asyncio.create_task(_write(writer, content, chunked=size is None)), b""
+        try:
+            with suppress(ConnectionResetError):  # for who never stops sending, however good the answer was
+                while part := await reader.read(65_536):
+                    answer += part
+        finally:
+            sending.cancel()
+            await asyncio.wait([sending])
+            writer.close()
+        return int(answer.split(b" ", 2)[1]), answer.partition(b"\r\n\r\n")[2]
+
     async def read(self, who: str, document_id: str) -> dict[str, Any]:
         """The document once its newest file has been read, or has failed."""
 
@@ -111,6 +135,14 @@ class DocumentHouse:
         """The documents that a search finds, best first."""
         answer = await self.as_(who, tenant).get("/api/search", params={"q": query, "k": 20})
         return [item["document_id"] for item in answer.json()["items"]]
+
+
+async def _write(writer: asyncio.StreamWriter, content: AsyncIterator[bytes], *, chunked: bool) -> None:
+    async for part in content:
+        writer.write(b"%x\r\n%b\r\n" % (len(part), part) if chunked else part)
+        await writer.drain()
+    if chunked:
+        writer.write(b"0\r\n\r\n")
 
 
 async def until(look: Callable[[], Awaitable[T | None]], patience_s: float = 240.0, every_s: float = 0.2) -> T:

@@ -12,10 +12,13 @@ from sqlalchemy import exc, text
 from placet.contracts.errors import PlacetError
 from placet.knowledge import scope as scopes
 from placet.knowledge.errors import NotPublishable
+from placet.knowledge.indexing import Indexing
 from placet.knowledge.intake import add_version, original_key
 from placet.knowledge.models import Acl, NewVersion, Reading
+from placet.knowledge.parser import ParseLimits, Parser
 from placet.knowledge.store import KnowledgeStore
 from placet.storage import OWNER
+from placet.testkit.originals import MemoryOriginals
 from placet.testkit.postgres import PostgresRig
 from tests.integration.knowledge_world import add_base, new_tenant, person
 
@@ -196,3 +199,14 @@ async def test_published_version_takes_its_title_along(store: KnowledgeStore, te
     assert (await store.get_document(reader, "doc-1")).title == "Old name"
     await store.publish(tenant, "doc-1", 2, lock_version=lock_version, actor="carol", idempotency_key="b")
     assert (await store.get_document(reader, "doc-1")).title == "New name"
+
+
+async def test_file_larger_than_is_read_fails_before_any_of_it_is_fetched(
+    store: KnowledgeStore, postgres_rig: PostgresRig, tenant: str
+) -> None:
+    where = await _received(store, postgres_rig, tenant, b"x" * 101)
+    parser, originals = Parser(ParseLimits(size=100)), MemoryOriginals()
+    indexing = Indexing(postgres_rig.database(), originals, parser, ThreeNumbers())
+    reading = await indexing.run(tenant, "doc-1", where["version"])
+    assert (reading.state, reading.reason) == ("failed", "too_large")
+    assert originals.files == {}, "it was not there to be fetched"

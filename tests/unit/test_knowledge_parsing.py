@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import os
-import zipfile
 from pathlib import Path
 
 import docx
@@ -15,6 +14,7 @@ from fpdf import FPDF
 from placet.contracts.errors import ErrorCode
 from placet.knowledge.errors import ParseError, ParseFailure
 from placet.knowledge.parser import ParseLimits, Parser
+from tests.integration.bad_files import encrypted_pdf, entity_bomb, long_pdf, zip_bomb
 
 pytestmark = pytest.mark.spec("K1")
 
@@ -26,24 +26,6 @@ def _docx(*paragraphs: str) -> bytes:
     out = io.BytesIO()
     document.save(out)
     return out.getvalue()
-
-
-def _bomb(actual: int, declared: int) -> bytes:
-    """A DOCX whose main part has `actual` bytes and whose directory claims `declared`."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("[Content_Types].xml", "<Types/>")
-        archive.writestr("word/document.xml", b" " * actual)
-    return out.getvalue().replace(actual.to_bytes(4, "little"), declared.to_bytes(4, "little"))
-
-
-def _encrypted_pdf() -> bytes:
-    pdf = FPDF()
-    pdf.add_page()
-    pdf.set_font("Helvetica")
-    pdf.cell(text="secret")
-    pdf.set_encryption(owner_password="owner", user_password="user")
-    return bytes(pdf.output())
 
 
 def _empty_pdf() -> bytes:
@@ -127,19 +109,25 @@ def str_of_case(value: object) -> str | None:
         ("noending", b"text", ParseFailure.UNSUPPORTED_TYPE),
         ("a.txt", b"\x89PNG\r\n\x1a\n\x00\x00", ParseFailure.BAD_ENCODING),
         ("a.txt", "文".encode("utf-16-le") * 9 + b"\xff\x00", ParseFailure.BAD_ENCODING),
+        ("a.md", "可用".encode()[:-1] + b"\xff\xfe\xfd", ParseFailure.BAD_ENCODING),
+        ("a.txt", "差旅".encode("gb18030"), ParseFailure.BAD_ENCODING),
+        ("a.txt", "差旅制度".encode() * 9 + "差旅制度".encode("gb18030"), ParseFailure.BAD_ENCODING),
         ("a.pdf", b"%PDF-1.7\n" + b"\x80\x81" * 2500, ParseFailure.CORRUPT),
         ("a.pdf", b"just text", ParseFailure.CORRUPT),
         ("a.pdf", _docx("x"), ParseFailure.TYPE_MISMATCH),
         ("a.md", _docx("x"), ParseFailure.TYPE_MISMATCH),
         ("a.txt", _empty_pdf(), ParseFailure.TYPE_MISMATCH),
         ("a.pdf", _empty_pdf(), ParseFailure.NO_TEXT),
-        ("a.pdf", _encrypted_pdf(), ParseFailure.ENCRYPTED),
+        ("a.pdf", encrypted_pdf(), ParseFailure.ENCRYPTED),
         ("a.docx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), ParseFailure.ENCRYPTED),
         ("a.docx", b"PK\x03\x04" + b"\x80\x81" * 250, ParseFailure.CORRUPT),
         ("a.docx", _docx(), ParseFailure.NO_TEXT),
         ("a.docx", _docx("text")[:-200], ParseFailure.CORRUPT),
-        ("a.docx", _bomb(actual=1_000_003, declared=4_000_000_000), ParseFailure.EXPANDS_TOO_MUCH),
-        ("a.docx", _bomb(actual=20_000_003, declared=100), ParseFailure.CORRUPT),
+        ("a.docx", zip_bomb(1_000_000, declared=4_000_000_000), ParseFailure.EXPANDS_TOO_MUCH),
+        ("a.docx", zip_bomb(20_000_000, declared=100), ParseFailure.CORRUPT),
+        ("a.docx", entity_bomb(), ParseFailure.CORRUPT),
+        ("a.pdf", long_pdf(5_001), ParseFailure.TOO_MANY_PAGES),
+        ("a.txt", b"a\n\n" * 200_001, ParseFailure.TOO_LARGE),
         ("a.html", b"<div>" * 200_000 + b"x", ParseFailure.NO_TEXT),
     ],
     ids=str_of_case,

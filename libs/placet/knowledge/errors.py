@@ -53,3 +53,7 @@ class ParseError(PlacetError):
     def __init__(self, reason: ParseFailure, message: str) -> None:
         super().__init__(ErrorCode.INVALID_ARGUMENTS, message, reason=reason.value)
         self.reason = reason
+
+
+def too_large(max_bytes: int) -> ParseError:
+    return ParseError(ParseFailure.TOO_LARGE, f"Files may have {max_bytes // 1_000_000} MB.")

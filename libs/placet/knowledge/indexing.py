@@ -20,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.knowledge import scope as scopes
 from placet.knowledge.chunking import chunks_of
-from placet.knowledge.errors import NotFound, ParseError, ParseFailure
+from placet.knowledge.errors import NotFound, ParseError, ParseFailure, too_large
 from placet.knowledge.models import Chunk, Reading
 from placet.knowledge.parsed import ParsedDocument
 from placet.knowledge.ports import Database, Embedder, FileParser, OriginalStore
@@ -33,7 +33,7 @@ UNFINISHED = ("received", "reading", "indexing")
 _WHERE = "WHERE tenant = :tenant AND document_id = :document_id AND version = :version"
 
 _VERSION = f"""
-SELECT document_id, version, title, filename, original_key, state, plan, chunks_done, chunk_count, failure,
+SELECT document_id, version, title, filename, original_key, size, state, plan, chunks_done, chunk_count, failure,
        failure_detail
 FROM knowledge.versions {_WHERE}
 """  # noqa: S608 (constants only)
@@ -121,7 +121,7 @@ class Indexing:
         await self._write(where, _READING)
         await report(Reading(document_id, version, "reading", 0, 0))
         try:
-            parsed = await self.parser.parse(row.filename, await self._original(row.original_key))
+            parsed = await self._parsed(row)
         except ParseError as error:
             return await self.fail(where, error.reason, error.message)
         return await self.index(where, row.title, parsed, report)
@@ -149,7 +149,7 @@ class Indexing:
         Chunks keep their names. Raises ParseError (the old chunks stay), PlacetError when something this needs is away.
         """
         row = await self._row(where)
-        parsed = await self.parser.parse(row.filename, await self._original(row.original_key))
+        parsed = await self._parsed(row)
         chunks = await asyncio.to_thread(chunks_of, where["document_id"], where["version"], parsed)
         texts = [indexed_text(row.title, chunk) for chunk in chunks]
         found = await asyncio.to_thread(_terms_of, texts)
@@ -226,12 +226,16 @@ class Indexing:
     def _transaction(self, where: Where) -> AbstractAsyncContextManager[AsyncConnection]:
         return self.database.transaction(local=scopes.tenant_settings(where["tenant"]))
 
-    async def _original(self, key: str) -> bytes:
+    async def _parsed(self, row: Any) -> ParsedDocument:
+        """Raises ParseError; for a file that is too large, before any byte of it is in memory."""
+        if row.size > self.parser.max_bytes:
+            raise too_large(self.parser.max_bytes)
         try:
-            return await self.originals.get(key)
+            data = await self.originals.get(row.original_key)
         except KeyError as error:
             # The version names it, so it was stored: a fault of the store, not of the file.
             raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The original file cannot be read.") from error
+        return await self.parser.parse(row.filename, data)
 
 
 async def unfinished(database: Database, quiet_s: int, limit: int) -> Sequence[Any]:

@@ -16,6 +16,7 @@ from placet.knowledge.formats.refusal import Refused
 from placet.knowledge.parsed import DOCX, PDF, SUFFIXES, Block, ParsedDocument
 
 MAX_TEXT = 20_000_000  # characters
+MAX_BLOCKS = 200_000  # the service holds one value for each
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # old Office files, and new ones that are encrypted
 
 
@@ -41,7 +42,7 @@ def main(filename: str, memory_bytes: int, cpu_s: int) -> None:
         answer = {"error": "memory_limit", "detail": "Reading the file needs too much memory."}
     except Exception:  # noqa: BLE001 (native parsers raise whatever a broken file brings them to)
         answer = {"error": "corrupt", "detail": "The file cannot be read: it is damaged or nested too deeply."}
-    sys.stdout.write(json.dumps(answer, ensure_ascii=True))
+    sys.stdout.buffer.write(json.dumps(answer, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
 def parse(filename: str, data: bytes) -> ParsedDocument:
@@ -57,6 +58,8 @@ def parse(filename: str, data: bytes) -> ParsedDocument:
         raise Refused("no_text", "No text was found in the file.")
     if sum(len(block.text) for block in parsed.blocks) > MAX_TEXT:
         raise Refused("too_large", f"The file holds more than {MAX_TEXT} characters.")
+    if len(parsed.blocks) > MAX_BLOCKS:
+        raise Refused("too_large", f"The file holds more than {MAX_BLOCKS} paragraphs.")
     return ParsedDocument(media_type=media_type, blocks=parsed.blocks, pages=parsed.pages)
 
 

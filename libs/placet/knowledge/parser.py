@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
-from placet.knowledge.errors import ParseError, ParseFailure
+from placet.knowledge.errors import ParseError, ParseFailure, too_large
 from placet.knowledge.parsed import Block, ParsedDocument
 from placet.knowledge.tokens import readable
 
@@ -34,18 +34,19 @@ class Parser:
         self._limits = limits or ParseLimits()
         self._slots = asyncio.Semaphore(self._limits.at_once)
 
+    @property
+    def max_bytes(self) -> int:
+        return self._limits.size
+
     async def parse(self, filename: str, data: bytes) -> ParsedDocument:
         """Normalised text with page and section. Raises ParseError with a stable reason."""
-        if len(data) > self._limits.size:
-            raise ParseError(ParseFailure.TOO_LARGE, f"Files may have {self._limits.size // 1_000_000} MB.")
+        if len(data) > self.max_bytes:
+            raise too_large(self.max_bytes)
         async with self._slots:
-            answer = await self._run(filename, data)
-        if "error" in answer:
-            raise ParseError(ParseFailure(answer["error"]), answer["detail"])
-        blocks = tuple(Block(text, page, tuple(section)) for text, page, section in answer["blocks"])
-        return readable_document(ParsedDocument(answer["media_type"], blocks, answer["pages"]))
+            output = await self._run(filename, data)
+        return await asyncio.to_thread(_parsed, output)
 
-    async def _run(self, filename: str, data: bytes) -> dict[str, Any]:
+    async def _run(self, filename: str, data: bytes) -> bytes:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-m", "placet.knowledge.parse_worker"),
             *(filename[-200:], str(self._limits.memory), str(self._limits.cpu_s)),
@@ -64,8 +65,16 @@ class Parser:
                 await process.wait()
         if process.returncode != 0:
             raise _crash(process.returncode)
-        answer: dict[str, Any] = json.loads(output)
-        return answer
+        return output
+
+
+def _parsed(output: bytes) -> ParsedDocument:
+    """Seconds of work for the longest files. Raises ParseError."""
+    answer: dict[str, Any] = json.loads(output)
+    if "error" in answer:
+        raise ParseError(ParseFailure(answer["error"]), answer["detail"])
+    blocks = tuple(Block(text, page, tuple(section)) for text, page, section in answer["blocks"])
+    return readable_document(ParsedDocument(answer["media_type"], blocks, answer["pages"]))
 
 
 def readable_document(parsed: ParsedDocument) -> ParsedDocument:

@@ -56,6 +56,11 @@ class StagedStore(Protocol):
 class FileParser(Protocol):
     """Files to text; `placet.knowledge.parser.Parser` does it in child processes."""
 
+    @property
+    def max_bytes(self) -> int:
+        """Larger files are refused, and need not be fetched to learn that."""
+        ...
+
     async def parse(self, filename: str, data: bytes) -> ParsedDocument:
         """Raises ParseError."""
         ...

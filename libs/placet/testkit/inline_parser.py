@@ -10,7 +10,9 @@ from placet.knowledge.parser import readable_document
 
 
 class InlineParser:
-    """A `FileParser` with the real formats and none of the limits."""
+    """A `FileParser` with the real formats and none of the limits on time and memory."""
+
+    max_bytes = 50_000_000
 
     async def parse(self, filename: str, data: bytes) -> ParsedDocument:
         try:

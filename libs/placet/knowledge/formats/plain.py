@@ -46,7 +46,8 @@ def _guessed(data: bytes) -> str:
     from charset_normalizer import from_bytes
 
     best = from_bytes(data).best()
-    if best is None or best.percent_chaos > 10:
+    # Without a language recognised in it, a few bytes fit many encodings, and the first of them is mere chance.
+    if best is None or best.percent_chaos > 10 or best.percent_coherence <= 0:
         raise Refused("bad_encoding", "The encoding of the text could not be recognised; save it as UTF-8.")
     return str(best)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
@@ -21,8 +22,6 @@ from services.gateway.handlers.problems import answer_problem
 MAX_BODY_BYTES = 262_144
 UPLOAD_PATH = "/api/documents"
 _WITH_BODY = ("POST", "PUT", "PATCH", "DELETE")
-# A sender of a file who is silent for so long holds a place that others wait for.
-_SILENCE_S = 30.0
 # Who is refused while still sending would lose the answer with the connection: what comes is let go for a moment.
 _LINGER_S = 2.0
 
@@ -58,8 +57,10 @@ class BodyLimitStep:
         async with space.places:
             form = FormReader(boundary, space.max_bytes)
             try:
-                async for chunk in _chunks(receive, space.max_bytes + FORM_EXTRA_BYTES, silence_s=_SILENCE_S):
-                    form.feed(chunk)
+                # Whoever is silent, or drips, holds a place that others wait for.
+                async with _patience(space.whole_s):
+                    async for chunk in _chunks(receive, space.max_bytes + FORM_EXTRA_BYTES, silence_s=space.silence_s):
+                        form.feed(chunk)
                 exchange = exchange_of(scope)
                 exchange.file = form.finish()
                 exchange.body = fingerprinted(exchange.file)
@@ -86,14 +87,11 @@ async def _read(receive: Receive) -> bytes:
 
 
 async def _chunks(receive: Receive, limit: int, *, silence_s: float | None = None) -> AsyncIterator[bytes]:
-    """Raises `PlacetError` (payload_too_large, timeout), `ClientDisconnect`."""
+    """Raises `PlacetError` (payload_too_large, invalid_request), `ClientDisconnect`."""
     size, more = 0, True
     while more:
-        try:
-            async with asyncio.timeout(silence_s):
-                message = await receive()
-        except TimeoutError as error:
-            raise PlacetError(ErrorCode.INVALID_REQUEST, "The body did not arrive.") from error
+        async with _patience(silence_s):
+            message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect()
         chunk: bytes = message.get("body", b"")
@@ -102,6 +100,15 @@ async def _chunks(receive: Receive, limit: int, *, silence_s: float | None = Non
             raise too_large(limit)
         yield chunk
         more = message.get("more_body", False)
+
+
+@asynccontextmanager
+async def _patience(seconds: float | None) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        raise PlacetError(ErrorCode.INVALID_REQUEST, "The body did not arrive.") from error
 
 
 def _lingering(receive: Receive, send: Send) -> Send:
