@@ -69,7 +69,7 @@ test-chaos: setup ## Kill tests: every child of `placet up`, documents and runs 
 	@$(BIN)/pytest -q -n 2 --dist loadfile -m chaos tests/integration
 
 .PHONY: chaos-points
-chaos-points: setup ## Kill real processes at 93 named points, before and after every step of a refund
+chaos-points: setup ## Kill real processes at named points, before and after every step of a refund and of its unknown ends
 	@$(BIN)/pytest -q -m chaos tests/chaos
 
 .PHONY: test-containers

@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.chaos.campaign import AMOUNT, Campaign, add_orders
+from tests.chaos.campaign import AMOUNT, Campaign, add_orders, refunds
 from tests.chaos.catalogue import points
 from tests.chaos.house import House, open_house
 from tests.chaos.journey import Journey
@@ -61,13 +61,17 @@ async def campaign(number: int, seed: int, only: str | None) -> int:
         else:
             chosen = random.Random(seed).choices(everything, k=number)
         print(f"chaos: {len(chosen)} of {len(everything)} possible points", flush=True)
-        ran = Campaign(house)
-        await ran.run(chosen)
+        ran = Campaign(house, tell=lambda what: print(f"chaos: {time.monotonic() - began:.0f} s, {what}", flush=True))
+        await ran.run(refunds(chosen))
         if ran.problems:
             kept = Path(f"chaos-{seed}.log")
             kept.write_text(house.logs())
             print(f"chaos: logs in {kept}")
         kills = dict(house.kills)
+    for point in ran.missed:
+        print(f"chaos: not reached {point.name}")
+    for name in ran.given_up:
+        print(f"chaos: given up {name}")
     for problem in ran.problems:
         print(f"chaos: WRONG {problem}")
     print(

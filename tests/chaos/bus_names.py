@@ -54,6 +54,8 @@ def _kind(subject: str) -> str | None:
             return f"queued {name}"
         case ["placet", _, _, "cmd", name, *_]:
             return f"command {name}"
+        case ["$KV", "COUNTERS", _, "spending", *_]:
+            return "day of COUNTERS"
         case ["$KV", bucket, *_]:
             return f"key of {bucket}"
         case ["timers", kind, *_]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from sqlalchemy import text
 
@@ -14,12 +15,16 @@ from tests.chaos.points import Point
 from tests.chaos.verdict import Records, gave_up, violations
 
 # Journeys that go on at the same time; and how many may still be healing behind them.
-_LANES = 3
+LANES = 3
 _HEALING = 12
 _REACHED_S = 120.0
 # Some points lie behind the end that people see.
 _AFTERWARDS_S = 30.0
+_TOLD_EVERY = 20
 AMOUNT = "11"
+
+# Where a process dies, and the journey on which it does, of an order.
+Course = tuple[Point, Callable[[str], Journey]]
 
 
 @dataclass(slots=True)
@@ -33,25 +38,25 @@ class Campaign:
     given_up: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     journeys: dict[str, Journey] = field(default_factory=dict)
+    tell: Callable[[str], None] | None = None
     _healing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_HEALING))
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
-    async def run(self, points: Sequence[Point]) -> None:
-        orders = await add_orders(self.house, len(points))
-        left = list(zip(points, orders, strict=True))
+    async def run(self, courses: Sequence[Course], lanes: int = LANES) -> None:
+        orders = await add_orders(self.house, len(courses))
+        left = [(point, journey(order)) for (point, journey), order in zip(courses, orders, strict=True)]
 
         async def lane() -> None:
             while left:
                 await self._strike(*left.pop(0))
 
-        await asyncio.gather(*(lane() for _ in range(_LANES)))
+        await asyncio.gather(*(lane() for _ in range(lanes)))
         await asyncio.gather(*self._tasks)
         await self._judge()
 
-    async def _strike(self, point: Point, order_id: str) -> None:
+    async def _strike(self, point: Point, journey: Journey) -> None:
         """Send a journey towards its point; returns when the point was hit, and leaves the rest to itself."""
         await self._healing.acquire()
-        journey = Journey(order_id, AMOUNT)
         self.journeys[f"{len(self.journeys) + 1}. {point.name}"] = journey
         trap = self.house.traps.arm(point, [journey.order_id, journey.request_id])
         going = asyncio.create_task(self._healed(point, journey, journey.go(self.house, trap)))
@@ -65,6 +70,8 @@ class Campaign:
         else:
             self.house.traps.disarm(trap)
             self.missed.append(point)
+        if self.tell and len(self.journeys) % _TOLD_EVERY == 0:
+            self.tell(f"{len(self.journeys)} journeys under way or done, {len(self.problems)} wrong")
 
     async def _healed(self, point: Point, journey: Journey, way: object) -> None:
         try:
@@ -76,6 +83,7 @@ class Campaign:
 
     async def _judge(self) -> None:
         await self.house.settled()
+        self.problems += self.house.never_back
         records = await Records.of(self.house)
         for name, journey in self.journeys.items():
             if gave_up(journey, records):
@@ -83,6 +91,11 @@ class Campaign:
                 continue
             wrong = violations(journey, records, self.house)
             self.problems += [f"{name}: {what} (run {journey.run_id})" for what in wrong]
+
+
+def refunds(points: Iterable[Point]) -> list[Course]:
+    """The plain journey for each of them."""
+    return [(point, partial(Journey, amount=AMOUNT)) for point in points]
 
 
 async def add_orders(house: House, number: int) -> list[str]:

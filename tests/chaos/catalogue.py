@@ -6,6 +6,8 @@ complete, resume. `nats` and `postgres` die while the service at `place` speaks 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tests.chaos.points import Point, Side
 
 _LINES = """
@@ -21,12 +23,12 @@ agent | before | agent: event tool-completed; record run-finished; event run-com
 agent | before | agent: acknowledgement of event completed for agent__proposal-completed
 tool-executor | on | tool-executor: arrival of command execute-tool
 tool-executor | before after | tool-executor: command propose
-tool-executor | after | tool-executor: key of COUNTERS; record tool-decided
+tool-executor | after | tool-executor: key of COUNTERS; record tool-decided; day of COUNTERS
 tool-executor | before | tool-executor: answer to command execute-tool
 tool-executor | on | tool-executor: arrival of event approved for tool-executor__approved
 tool-executor | before after | tool-executor: event claimed; event executed; event verified
 tool-executor | before after | provider: payment
-tool-executor | before after | tool-executor: INSERT tool_effects
+tool-executor | before after | tool-executor: UPDATE refunds; INSERT tool_effects
 tool-executor | after | tool-executor: record effect-finished
 tool-executor | before | tool-executor: acknowledgement of event approved for tool-executor__approved
 approval | on | approval: arrival of command propose; arrival of command decide
@@ -41,21 +43,26 @@ nats | before after | agent: event run-waiting-for-human; event run-completed
 nats | before after | approval: event proposed; event approved; event completed
 nats | before after | tool-executor: event claimed; event executed; event verified
 postgres | before after | agent: INSERT checkpoints #2; INSERT checkpoint_writes #4
-postgres | before after | tool-executor: INSERT refunds; INSERT tool_effects
+postgres | before after | tool-executor: INSERT refunds; UPDATE refunds; INSERT tool_effects
 postgres | before | approval: INSERT listing
 """
 
 
-def points() -> list[Point]:
+def points(lines: str = _LINES) -> list[Point]:
     """All of them, victims taking turns, so that one heals while the next one dies."""
     by_victim: dict[str, list[Point]] = {}
-    for line in _LINES.strip().splitlines():
+    for point in in_order(lines):
+        by_victim.setdefault(point.victim, []).append(point)
+    queues = list(by_victim.values())
+    turns = max(len(queue) for queue in queues)
+    return [queue[turn] for turn in range(turns) for queue in queues if turn < len(queue)]
+
+
+def in_order(lines: str) -> Iterator[Point]:
+    for line in lines.strip().splitlines():
         victim, sides, rest = (part.strip() for part in line.split("|"))
         place, whats = (part.strip() for part in rest.split(":", 1))
         for what in whats.split(";"):
             kind, _, nth = what.strip().partition(" #")
-            made = [Point(victim, Side(side), place, kind, int(nth or 1)) for side in sides.split()]
-            by_victim.setdefault(victim, []).extend(made)
-    queues = list(by_victim.values())
-    turns = max(len(queue) for queue in queues)
-    return [queue[turn] for turn in range(turns) for queue in queues if turn < len(queue)]
+            for side in sides.split():
+                yield Point(victim, Side(side), place, kind, int(nth or 1))

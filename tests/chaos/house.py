@@ -10,13 +10,14 @@ import shutil
 import signal
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from placet.cli import material, people
 from placet.cli.supervisor import environment
 from placet.client import PlacetClient
+from placet.messaging.reading import EventReader
 from placet.testkit.ports import free_port
 from placet.testkit.processes import alive
 from placet.testkit.waiting import until
@@ -31,22 +32,25 @@ from tests.chaos.stores import PACK_SETTINGS, Stores, short_state
 _MODULES = {
     "gateway": "services.gateway.app",
     "agent": "services.agent.app",
-    "tool-executor": "tests.chaos.paying_executor",
+    "tool-executor": "services.tool_executor.app",
     "approval": "services.approval.app",
     "memory": "services.memory.app",
 }
+TENANT = people.TENANT
 _DATABASE_ROLES = {"agent": "agent", "tool-executor": "executor", "approval": "approval"}
 
 
 class House:
     """Five services, nats-server, PostgreSQL, a policy engine and a payment provider."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, Mapping[str, str]]) -> None:
+        self._settings = settings
         self.stores = Stores(short_state(directory))
         self.traps = Traps(self.kill)
         self.provider = Provider(self.traps)
         self.kills: Counter[str] = Counter()
         self.own_ends: Counter[str] = Counter()
+        self.never_back: list[str] = []
         self.numbers = itertools.count()
         self._held: set[str] = set()
         self._pids: dict[str, int] = {}
@@ -62,13 +66,13 @@ class House:
         loading = asyncio.gather(*(self._load(service) for service in _MODULES))
         await self.stores.start()
         await loading
-        provider = await self.provider.start()
+        await self.provider.start()
         ports = {name: free_port() for name in ("gateway", *_MODULES)}
         words = self.stores.material.database.items()
         urls = {role: self.stores.postgres.url(f"placet_{role}", word) for role, word in words}
         addresses = environment.Addresses("", "", ports["gateway"], ports, urls)
         for service in _MODULES:
-            self._environments[service] = await self._environment(service, addresses, provider)
+            self._environments[service] = await self._environment(service, addresses)
         self.url = f"http://127.0.0.1:{ports['gateway']}"
         for service in _MODULES:
             await self._spawn(service)
@@ -90,6 +94,19 @@ class House:
     def client(self, person: str) -> PlacetClient:
         """With a token issued at this moment."""
         return PlacetClient(self.url, material.tokens(self.stores.state.keys, people.DEMO)[person])
+
+    async def effect_ends(self, key: str, name: str, timeout_s: float) -> None:
+        """Wait until an event of this name is on the ledger, whatever is killed meanwhile."""
+        bus = await self.stores.bus("approval")
+        try:
+            reader = EventReader(bus, "EFFECTS")
+
+            async def there() -> bool:
+                return any(event.name == name for event in await reader.entity(TENANT, "tool-executor", key))
+
+            await until(there, timeout_s, what=f"{name} of {key}")
+        finally:
+            await bus.close()
 
     def logs(self) -> str:
         """What the services have said, one after the other."""
@@ -129,12 +146,18 @@ class House:
         if before:
             await asyncio.gather(before, return_exceptions=True)
             self._strike(victim)  # what was started again in the meantime is meant, too
+        try:
+            await self._start_again(victim)
+        except Exception as error:  # noqa: BLE001 - nobody awaits this for its result: it is told with the verdicts
+            self.never_back.append(f"{victim} did not come back: {error!r}")
+
+    async def _start_again(self, victim: str) -> None:
         if victim == "nats":
             await self.stores.revive_nats()
         elif victim == "postgres":
             await self.stores.revive_postgres()
         else:
-            await until(lambda: not alive(self._pids[victim]), timeout_s=30)
+            await until(lambda: not alive(self._pids[victim]), timeout_s=60)
             while victim in self._held:
                 await asyncio.sleep(0.05)
             await self._spawn(victim)
@@ -164,7 +187,7 @@ class House:
     async def _spawn(self, service: str) -> None:
         self._pids[service] = await self._spawners[service].start(self._environments[service])
 
-    async def _environment(self, service: str, addresses: environment.Addresses, provider: str) -> dict[str, str]:
+    async def _environment(self, service: str, addresses: environment.Addresses) -> dict[str, str]:
         state = self.stores.state
         state.scratch(service).mkdir(parents=True, exist_ok=True)
         own = environment.of_service(service, state, addresses, engine="embedded", policies=self.stores.policies)
@@ -178,15 +201,16 @@ class House:
             word = self.stores.material.database[role]
             own["PLACET_DATABASE_URL"] = f"postgresql://placet_{role}:{word}@127.0.0.1:{await database.start()}/placet"
         if service == "tool-executor":
-            own["PLACET_PACK_SETTINGS"] = json.dumps({**PACK_SETTINGS, "provider": provider})
-        return own
+            paying = {"payment_url": self.provider.url, "payment_timeout_s": "5"}
+            own["PLACET_PACK_SETTINGS"] = json.dumps({**PACK_SETTINGS, **paying})
+        return {**own, **self._settings.get(service, {})}
 
 
 @asynccontextmanager
-async def open_house() -> AsyncIterator[House]:
-    """A running house in a directory that is removed at the end."""
+async def open_house(settings: Mapping[str, Mapping[str, str]] | None = None) -> AsyncIterator[House]:
+    """A running house in a directory that is removed at the end. `settings`: variables of a service beside its own."""
     directory = Path(tempfile.mkdtemp(prefix="placet-chaos-"))
-    house = House(directory)
+    house = House(directory, settings or {})
     try:
         await house.start()
         yield house

@@ -21,6 +21,19 @@ _PAUSE_S = 0.1
 R = TypeVar("R")
 
 
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What must be there once everything has healed: `books` are the states of the order's refunds, `payments` how
+    often the provider was asked to pay."""
+
+    run: str = "success"
+    proposal: tuple[str, ...] = ("proposed", "waiting-for-human", "approved", "completed")
+    effect: tuple[str, ...] = ("claimed", "executed", "verified")
+    books: tuple[str, ...] = ("paid",)
+    payments: int = 1
+    audited: frozenset[str] = frozenset({"effect-finished"})
+
+
 @dataclass(slots=True)
 class Journey:
     """What Alice asks, what Dave decides, and what both were told."""
@@ -34,6 +47,7 @@ class Journey:
     acknowledged: bool = False
     end: RunEvent | None = None
     events: list[RunEvent] = field(default_factory=list)
+    ending: Ending = Ending()
 
     async def go(self, house: House, trap: Trap | None = None) -> None:
         """Raises `TimeoutError` when a step is not answered in time."""
@@ -72,7 +86,7 @@ class Journey:
             answer = await alice._transport.post("/api/runs", body, idempotency_key=key)
             return str(answer.body["run_id"])
 
-        self.run_id = await _patient(ask)
+        self.run_id = await patient(ask)
         if trap:
             trap.tokens.add(self.run_id.encode())
 
@@ -84,10 +98,10 @@ class Journey:
                     return event
             raise AssertionError("an event stream ends with run.completed")
 
-        return await _patient(look)
+        return await patient(look)
 
     async def _approve(self, dave: PlacetClient) -> None:
-        proposal = await _patient(lambda: dave.proposals.get(self.proposal_id))
+        proposal = await patient(lambda: dave.proposals.get(self.proposal_id))
 
         async def decide() -> None:
             try:
@@ -100,10 +114,10 @@ class Journey:
                 if error.code != "already_decided":
                     raise
 
-        await _patient(decide)
+        await patient(decide)
 
 
-async def _patient(call: Callable[[], Awaitable[R]]) -> R:
+async def patient(call: Callable[[], Awaitable[R]]) -> R:
     """Again until it is answered: what a person does whose page says that something is not available."""
     deadline = time.monotonic() + PATIENCE_S
     while True:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-_PROPOSAL = re.compile(rb"prop-[0-9a-f]{20,}")
+_BORN = re.compile(rb"(?:prop|eff)-[0-9a-f]{20,}")
 
 
 class Side(StrEnum):
@@ -50,7 +50,7 @@ class Trap:
         """Whether a message belongs to this run. Ids that are met for the first time in it belong to the run, too."""
         mine = any(token in raw for token in self.tokens)
         if mine and b".cmd.propose." in raw:
-            self.tokens.update(_PROPOSAL.findall(raw))
+            self.tokens.update(_BORN.findall(raw))
         return mine
 
     def passes(self, place: str, what: str) -> bool:

@@ -1,67 +1,54 @@
-"""A payment provider outside: takes money once per idempotency key, can be asked, and counts what it is asked."""
+"""A payment provider outside that springs traps, counts what it is asked, and may stay silent about a payment."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
-from contextlib import suppress
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
-from tests.chaos.points import Side, Trap, Traps
+from tests.chaos.points import Side, Traps
+from tests.integration import payment_provider
 
-_PLACE = "provider"
+PLACE = "provider"
 
 
-class Provider:
-    """HTTP on a port of its own: `PUT /payments/KEY` pays, `GET /payments/KEY` looks up."""
+class Provider(payment_provider.Provider):
+    """`posts`: what it was asked to do, by (kind, key). `dark`: keys about which it says nothing, and whether it takes
+    the money all the same. `wrong`: orders whose payments it tells at another amount than it was asked for."""
 
     def __init__(self, traps: Traps) -> None:
+        super().__init__()
         self._traps = traps
-        self._listener: asyncio.Server | None = None
-        self.payments: dict[str, dict[str, object]] = {}
-        self.asked: Counter[str] = Counter()
-        self.lookups: Counter[str] = Counter()
+        self.posts: Counter[tuple[str, str]] = Counter()
+        self.dark: dict[str, bool] = {}
+        self.wrong: set[str] = set()
 
-    async def start(self) -> str:
-        self._listener = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        return f"http://127.0.0.1:{self._listener.sockets[0].getsockname()[1]}"
-
-    async def stop(self) -> None:
-        if self._listener:
-            self._listener.close()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(asyncio.IncompleteReadError, ConnectionError):
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode()
-                method, path, *_ = head.split()
-                size = next((int(v.split(":")[1]) for v in head.split("\r\n") if v.lower().startswith("content-l")), 0)
-                answer = self._answer(method, path.rsplit("/", 1)[1], await reader.readexactly(size))
-                if answer is None:
-                    break
-                writer.write(answer)
-                await writer.drain()
-        writer.close()
-
-    def _answer(self, method: str, key: str, body: bytes) -> bytes | None:
-        """None: whoever asked has died over it."""
-        what, raw = ("payment" if method == "PUT" else "lookup"), key.encode() + body
-        trap = self._traps.sprung(Side.BEFORE, _PLACE, what, raw)
+    async def _answer(self, writer: asyncio.StreamWriter, method: str, target: str, key: str, raw: bytes) -> None:
+        """Raises `ConnectionAbortedError`: whoever asked has died over it, or is left without an answer."""
+        what, key = _named(method, target, key)
+        trap = self._traps.sprung(Side.BEFORE, PLACE, what, f"{key} {target} ".encode() + raw)
         if trap and trap.point.side is Side.BEFORE:
             self._traps.fire(trap)
-            return None
-        if method == "PUT":
-            self.asked[key] += 1
-            self.payments.setdefault(key, json.loads(body))
-        else:
-            self.lookups[key] += 1
-        return self._dead(trap) if trap else _http(self.payments.get(key))
+            raise ConnectionAbortedError
+        if method == "POST":
+            self.posts[what, key] += 1
+        silent = key in self.dark
+        if trap or silent:
+            if method == "POST" and self.dark.get(key, True):
+                self._handle(method, target, key, raw)
+            if trap:
+                self._traps.fire(trap)
+            raise ConnectionAbortedError
+        await super()._answer(writer, method, target, key, raw)
 
-    def _dead(self, trap: Trap) -> None:
-        self._traps.fire(trap)
+    def _told(self, refund: dict[str, Any]) -> dict[str, Any]:
+        told = super()._told(refund)
+        return told | {"amount": f"{refund['amount']}1"} if refund["order_id"] in self.wrong else told
 
 
-def _http(payment: dict[str, object] | None) -> bytes:
-    body = json.dumps(payment or {}).encode()
-    status = "200 OK" if payment else "404 Not Found"
-    return f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+def _named(method: str, target: str, key: str) -> tuple[str, str]:
+    """The kind of a request, and the key that it is about."""
+    if method == "GET":
+        return "lookup", parse_qs(urlsplit(target).query)["idempotency_key"][0]
+    return ("cancellation" if target.endswith("/cancel") else "payment"), key

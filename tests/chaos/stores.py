@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,14 @@ from placet.policy.bundle import build_bundle
 from placet.policy.opa_binary import find_opa
 from placet.policy.opa_server import OpaServer
 from placet.storage import Database, EmbeddedPostgres
+from placet.storage.embedded import EmbeddedPostgresError
 from placet.testkit.ports import free_port
 from tests.chaos.spawners import ROOT
 
 # Documents are not part of these runs; without vectors they are loaded in a moment.
 PACK_SETTINGS = {"embedder": "none"}
 SOON_S = 12
+_READY_S = 120.0
 
 
 class Stores:
@@ -69,9 +71,20 @@ class Stores:
 
     def kill_postgres(self) -> None:
         if self.postgres.pid:
-            os.kill(self.postgres.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(self.postgres.pid, signal.SIGKILL)
 
     async def revive_nats(self) -> None:
+        """Until it is ready. One that is killed while it starts is started once more; raises `TimeoutError`."""
+        async with asyncio.timeout(_READY_S):
+            while True:
+                server = await self._start_nats()
+                while server.poll() is None:
+                    with suppress(TimeoutError):
+                        await self.nats.wait_ready(1)
+                        return
+
+    async def _start_nats(self) -> subprocess.Popen[bytes]:
         if self._server:
             await asyncio.to_thread(self._server.wait)
         command = tied(self.nats.command(), signal.SIGKILL)
@@ -79,11 +92,16 @@ class Stores:
             self._server = subprocess.Popen(
                 command, env=self.nats.environment(), stdout=log, stderr=log, start_new_session=True
             )
-        await self.nats.wait_ready(60)
+        return self._server
 
     async def revive_postgres(self) -> None:
-        await self.postgres.kill()
-        await self.postgres.start(60)
+        """The same for the database."""
+        async with asyncio.timeout(_READY_S):
+            while True:
+                await self.postgres.kill()
+                with suppress(EmbeddedPostgresError):
+                    await self.postgres.start(_READY_S)
+                    return
 
     async def bus(self, user: str) -> Bus:
         """A connection of the test's own, past every proxy."""

@@ -16,10 +16,9 @@ from placet.contracts.registry import approval_events
 from placet.identity import keys
 from placet.identity.signing import EventVerifier
 from placet.messaging.reading import EventReader, Stored
-from tests.chaos.house import House
+from tests.chaos.house import TENANT, House
 from tests.chaos.journey import Journey
 
-TENANT = "acme"
 _PAGE = 500
 
 
@@ -31,7 +30,7 @@ class Records:
     proposals: dict[str, list[Stored]]
     effects: dict[str, list[Stored]]
     audited: dict[str, list[Stored]]
-    refunds: dict[str, list[Decimal]]
+    refunds: dict[str, list[tuple[Decimal, str]]]
 
     @classmethod
     async def of(cls, house: House) -> Records:
@@ -68,14 +67,16 @@ async def _all(reader: EventReader, owner: str) -> dict[str, list[Stored]]:
     return found
 
 
-async def _refunds(house: House) -> dict[str, list[Decimal]]:
-    found: dict[str, list[Decimal]] = defaultdict(list)
+async def _refunds(house: House) -> dict[str, list[tuple[Decimal, str]]]:
+    found: dict[str, list[tuple[Decimal, str]]] = defaultdict(list)
     database = house.stores.database()
     try:
         async with database.engine.connect() as connection:
-            rows = await connection.execute(text("SELECT order_id, amount FROM business.refunds"))
-            for order_id, amount in rows:
-                found[order_id].append(amount)
+            rows = await connection.execute(
+                text("SELECT order_id, amount, state FROM business.refunds ORDER BY created_at")
+            )
+            for order_id, amount, state in rows:
+                found[order_id].append((amount, state))
     finally:
         await database.close()
     return found
@@ -99,13 +100,14 @@ def violations(journey: Journey, records: Records, house: House) -> list[str]:
     wrong += [f"proposal: {what}" for what in _of_proposal(journey, history)]
     key = _key(history)
     if key is None:
-        return [*wrong, "never approved"]
-    wrong += [f"effect: {what}" for what in _of_effect(records.effects.get(key, []))]
-    if house.provider.asked[key] != 1:
-        wrong.append(f"the provider was asked {house.provider.asked[key]} times")
-    if records.refunds.get(journey.order_id) != [Decimal(journey.amount)]:
-        wrong.append(f"the books say {records.refunds.get(journey.order_id)}")
-    return wrong + _of_audit(journey, key, records)
+        return [*wrong, "never approved"] if journey.ending.effect else wrong
+    wrong += [f"effect: {what}" for what in _of_effect(journey, records.effects.get(key, []))]
+    if (asked := house.provider.posts["payment", key]) != journey.ending.payments:
+        wrong.append(f"the provider was asked {asked} times")
+    books = [(Decimal(journey.amount), state) for state in journey.ending.books]
+    if (found := records.refunds.get(journey.order_id, [])) != books:
+        wrong.append(f"the books say {found}")
+    return wrong + _of_audit(journey, records)
 
 
 def _of_run(journey: Journey, events: list[Stored]) -> Iterable[str]:
@@ -118,7 +120,7 @@ def _of_run(journey: Journey, events: list[Stored]) -> Iterable[str]:
             yield f"{name} is there {names.count(name)} times"
     if names[-1:] != ["run-completed"]:
         yield f"it does not end: {names}"
-    elif (reason := events[-1].envelope.data["data"]["finish_reason"]) != "success":
+    elif (reason := events[-1].envelope.data["data"]["finish_reason"]) != journey.ending.run:
         yield f"it ends as {reason}: {events[-1].envelope.data['data']['answer']}"
     if journey.end is None or [event.seq for event in journey.events] != list(range(1, len(events) + 1)):
         yield "its owner was shown something else than what is stored"
@@ -126,7 +128,7 @@ def _of_run(journey: Journey, events: list[Stored]) -> Iterable[str]:
 
 def _of_proposal(journey: Journey, events: list[Stored]) -> Iterable[str]:
     names = [event.name for event in events if event.name != "viewed"]
-    if names != ["proposed", "waiting-for-human", "approved", "completed"]:
+    if tuple(names) != journey.ending.proposal:
         yield f"its history is {names}"
     if not all(event.verified for event in events):
         yield "a signature does not hold"
@@ -143,22 +145,22 @@ def _key(history: list[Stored]) -> str | None:
     return None
 
 
-def _of_effect(events: list[Stored]) -> Iterable[str]:
+def _of_effect(journey: Journey, events: list[Stored]) -> Iterable[str]:
     names = [event.name for event in events]
-    if names != ["claimed", "executed", "verified"]:
+    if tuple(names) != journey.ending.effect:
         yield f"its history is {names}"
     if not all(event.verified for event in events):
         yield "a signature does not hold"
 
 
-def _of_audit(journey: Journey, key: str, records: Records) -> list[str]:
+def _of_audit(journey: Journey, records: Records) -> list[str]:
     told = {
         event.name
         for events in records.audited.values()
         for event in events
         if journey.run_id == event.envelope.data.get("run_id")
     }
-    expected = {"tool-decided", "proposal-decided", "effect-finished", "proposal-completed", "run-finished"}
+    expected = {"tool-decided", "proposal-decided", "proposal-completed", "run-finished"} | journey.ending.audited
     return [f"no audit record of {name}" for name in sorted(expected - told)]
 
 

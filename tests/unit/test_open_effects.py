@@ -141,15 +141,19 @@ async def test_unknown_effect_without_a_lookup_waits_for_a_person() -> None:
     provider = Provider(behave=lambda step: down(step) if step == "took" else None)
     world = World(provider.spec(RetryClass.NEVER, lookup=False))
     assert await world.run() is State.UNKNOWN
-    assert await world.job("unknown", 1) is None
+    assert [await world.job("unknown", attempt) for attempt in (1, 50)] == [60, 60]
     assert (world.state, world.sink.records) == (State.UNKNOWN, [])
 
 
 @pytest.mark.spec("G8", "G12")
 @pytest.mark.parametrize("outcome", ["executed", "not_executed"])
-async def test_effect_settled_by_a_person_meanwhile_is_left_alone(outcome: str) -> None:
+@pytest.mark.parametrize("lookup", [True, False], ids=["told", "untold"])
+async def test_effect_settled_by_a_person_meanwhile_is_left_alone_and_its_settling_is_recorded(
+    outcome: str, lookup: bool
+) -> None:
+    """Also when the replica that wrote the settlement down died before it recorded it."""
     provider = Provider(behave=lost)
-    world = World(provider.spec())
+    world = World(provider.spec(RetryClass.KEYED if lookup else RetryClass.NEVER, lookup=lookup))
     await world.run()
     entry = world.ledger.entry(KEY)
     assert isinstance(entry.effect, ev.Unknown)
@@ -160,7 +164,15 @@ async def test_effect_settled_by_a_person_meanwhile_is_left_alone(outcome: str) 
     before = world.ledger.names()
     assert await world.job("unknown", 2) is None
     assert await world.run() is (State.EXECUTED if outcome == "executed" else State.FAILED)
-    assert (world.ledger.names(), world.sink.records) == (before, [])
+    assert world.ledger.names() == before
+    [record] = world.sink.records
+    assert (record.action, record.outcome, record.actor, record.note, record.proposal_id) == (
+        "effects.settle",
+        outcome,
+        "dave",
+        "seen at the bank",
+        "prop-1",
+    )
 
 
 @pytest.mark.spec("G8", "W11")

@@ -22,6 +22,7 @@ from services.tool_executor.domain.ledger import Entry, State
 from services.tool_executor.handlers.claimed import claimed_effect
 from services.tool_executor.handlers.effects import EffectRunner
 from services.tool_executor.handlers.identity import Callers
+from services.tool_executor.handlers.settle import record_settlement
 from services.tool_executor.ports import EffectLedger, LedgerRaceError
 
 log = logs.get(__name__)
@@ -72,14 +73,17 @@ class OpenEffects:
         if claim is None:
             return
         spec = self.registry.get(claim.tool)
-        if entry.ended or (entry.state is State.UNKNOWN and (spec is None or spec.hooks.lookup is None)):
+        if entry.ended:
             self._missed.pop(key, None)
-            # Whoever looked it up may have died before recording it; what a person settles is recorded with it.
-            if entry.ended and entry.settled_by is None and job.event.name == "unknown":
-                await self._report(claim, entry)
+            # Whoever looked it up, or wrote down what a person said, may have died before recording it.
+            if job.event.name == "unknown":
+                await self._report_again(claim, entry)
             return
-        if spec is None:
-            raise RetryLater(self.longest_wait_s)
+        untold = spec is None or spec.hooks.lookup is None
+        if untold and entry.state is State.UNKNOWN and job.event.name == "claimed":
+            return
+        if spec is None or (untold and entry.state is State.UNKNOWN):
+            raise RetryLater(self.longest_wait_s)  # a person will say
         ended = await self._look_again(job, spec, claim, entry)
         self._missed.pop(key, None)
         if ended.ended:
@@ -103,6 +107,13 @@ class OpenEffects:
             self._missed.setdefault(claim.key, time.monotonic())
             raise RetryLater(spec.timeout_s + _MARGIN_S)
         return resolved
+
+    async def _report_again(self, claim: ev.Claimed, entry: Entry) -> None:
+        if entry.settled_by and isinstance(entry.effect, ev.Executed | ev.Failed):
+            person = await self.callers.person(claim.tenant, entry.settled_by)
+            await record_settlement(self.audit, person, entry.effect)
+        else:
+            await self._report(claim, entry)
 
     async def _report(self, claim: ev.Claimed, entry: Entry) -> None:
         """Ids and the end, no arguments: the record of the call itself has them, masked as policy said then."""

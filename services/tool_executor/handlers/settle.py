@@ -7,6 +7,7 @@ from typing import Any
 
 from placet.audit.trail import AuditTrail
 from placet.contracts import events as ev
+from placet.contracts.directory import Person
 from placet.contracts.errors import ErrorCode, PlacetError, not_found
 from placet.contracts.execution import EffectState, SettleEffect
 from placet.identity.grants import Purpose
@@ -17,6 +18,8 @@ from services.tool_executor.handlers.claimed import claimed_effect
 from services.tool_executor.handlers.effects import EffectRunner
 from services.tool_executor.handlers.identity import Callers
 from services.tool_executor.ports import EffectLedger, LedgerRaceError
+
+Settled = ev.Executed | ev.Failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,7 @@ class Settlements:
             entry = await self.ledger.append(call.tenant, command.key, name, event, entry)
         except LedgerRaceError as error:
             raise PlacetError(ErrorCode.ALREADY_DECIDED, "Somebody has settled this effect just now.") from error
-        await self.audit.record(
-            call.tenant, "effect-finished", action="effects.settle", outcome=command.outcome, note=command.note, **who
-        )
+        await record_settlement(self.audit, caller.person, event)
         return EffectState(key=command.key, state=entry.state.value, tool=unknown.tool, result=entry.result)
 
     async def _let_go(self, entry: Entry) -> None:
@@ -63,7 +64,26 @@ class Settlements:
             await self.effects.release(await claimed_effect(self.callers, spec, entry.claim))
 
 
-def settled(unknown: ev.Unknown, command: SettleEffect, by: str) -> tuple[str, ev.Executed | ev.Failed]:
+async def record_settlement(audit: AuditTrail, person: Person, event: Settled) -> None:
+    """Once, however often it is written: whoever appended `event` may have died before recording it."""
+    await audit.record(
+        event.tenant,
+        "effect-finished",
+        action="effects.settle",
+        outcome="executed" if isinstance(event, ev.Executed) else "not_executed",
+        once=f"settled:{event.key}",
+        actor=person.id,
+        roles=person.roles,
+        tool=event.tool,
+        run_id=event.run_id,
+        call_id=event.call_id,
+        proposal_id=event.proposal_id,
+        idempotency_key=event.key,
+        note=event.result["note"] if isinstance(event, ev.Executed) else event.message,
+    )
+
+
+def settled(unknown: ev.Unknown, command: SettleEffect, by: str) -> tuple[str, Settled]:
     common: dict[str, Any] = unknown.model_dump(exclude={"reason"})
     if command.outcome == "executed":
         return "executed", ev.Executed(**common, result={"settled": "executed", "note": command.note}, settled_by=by)

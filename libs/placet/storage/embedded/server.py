@@ -147,8 +147,9 @@ class EmbeddedPostgres:
 
     @property
     def pid(self) -> int | None:
-        """Process id of the server started by `start()`."""
-        return self._process.pid if self._process is not None else None
+        """Process id of the server started by `start()`; None once it has ended: the id may be somebody else's then."""
+        process = self._process
+        return process.pid if process is not None and process.returncode is None else None
 
     async def start(self, timeout_s: float = 30.0) -> None:
         """Prepare, run as a child (log to `home/postgres.log`) and wait until it is ready."""
