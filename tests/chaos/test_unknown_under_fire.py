@@ -1,4 +1,4 @@
-"""Nobody knows whether money has moved, and then somebody dies over it: asked for once, settled once, told to the end."""
+"""Nobody knows whether money has moved, and then somebody dies over it: it is asked for once and settled once."""
 
 from __future__ import annotations
 
