@@ -17,8 +17,9 @@ MOSTLY = 0.5
 class ReadableScope:
     """`keys` name bases and, where a document narrows its base, single documents. Counts are of published chunks.
 
-    `mostly` says that it is at least half of what the tenant has: of that only the way of searching depends. `model` is
-    the embedding model that serves, None before the first one.
+    `mostly` says that it is at least half of what the tenant has, `chunks_of_all` is about what all tenants have (kept
+    by the server for its plans): of these only the way of searching depends. `model` is the embedding model that
+    serves, None before the first one.
     """
 
     tenant: str
@@ -27,6 +28,7 @@ class ReadableScope:
     term_total: int
     mostly: bool = False
     model: str | None = None
+    chunks_of_all: int = 0
 
 
 def settings(scope: KnowledgeScope) -> dict[str, str]:
@@ -64,6 +66,7 @@ WITH open_bases AS MATERIALIZED (
 SELECT coalesce(array_agg(t.scope_key), '{}') AS keys, coalesce(sum(t.chunks), 0) AS chunks,
        coalesce(sum(t.terms), 0) AS term_total,
        (SELECT coalesce(sum(a.chunks), 0) FROM knowledge.scope_totals a WHERE a.tenant = :tenant) AS all_chunks,
+       (SELECT c.reltuples FROM pg_class c WHERE c.oid = CAST('knowledge.chunk_vectors' AS regclass)) AS chunks_of_all,
        (SELECT m.model FROM knowledge.embedding_models m WHERE m.status = 'serving') AS model
 FROM keys JOIN knowledge.scope_totals t ON t.tenant = :tenant AND t.scope_key = keys.scope_key AND t.chunks > 0
 """)
@@ -74,4 +77,5 @@ async def resolve(connection: AsyncConnection, scope: KnowledgeScope) -> Readabl
     row = (await connection.execute(_RESOLVE, {"tenant": scope.tenant})).one()
     chunks = int(row.chunks)
     mostly = chunks >= MOSTLY * int(row.all_chunks)
-    return ReadableScope(scope.tenant, tuple(row.keys), chunks, int(row.term_total), mostly, row.model)
+    of_all = int(row.chunks_of_all)
+    return ReadableScope(scope.tenant, tuple(row.keys), chunks, int(row.term_total), mostly, row.model, of_all)

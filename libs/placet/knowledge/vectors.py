@@ -16,39 +16,49 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from placet.knowledge.scope import ReadableScope
 
 EXACT_CHUNKS = 2_000
-GRAPH_FROM_CHUNKS = 20_000
+GRAPH_FROM_CHUNKS = 24_000  # where walking the graph begins to take less time than comparing every sketch
 SKETCHED = 150  # so many by sketch for each comparison of whole vectors
 SKETCH_BITS = 512
 
-# For the transaction that searches: the graph is walked until enough visible chunks are found, and a plan is made for
-# the values at hand (with one for all values the planner takes the graph, or the scope, where the other is right).
+# For the transaction that searches: the graph is walked until enough visible chunks are found. Plans are made once, for
+# all values: the statements leave the planner one way, so that nothing follows from what it knows of others' chunks.
 SETTINGS = {
-    "plan_cache_mode": "force_custom_plan",
+    "plan_cache_mode": "force_generic_plan",
     "hnsw.iterative_scan": "relaxed_order",
     "hnsw.ef_search": str(SKETCHED),
 }
 
-_READABLE = "tenant = :tenant AND model = :model AND published AND scope_key = ANY(CAST(:keys AS text[]))"
-
+# Scope by scope, and what was asked in a select of its own: else it would be read again for every row.
+_IN_SCOPE = """
+unnest(CAST(:keys AS text[])) AS key, LATERAL (
+    SELECT chunk_id, {column} FROM knowledge.chunk_vectors
+    WHERE tenant = :tenant AND model = :model AND published AND scope_key = key OFFSET 0) readable
+"""
+_DISTANCE = "embedding <=> (SELECT CAST(:vector AS vector))"
 _EXACT = text(f"""
-SELECT chunk_id, embedding <=> CAST(:vector AS vector) AS distance
-FROM knowledge.chunk_vectors WHERE {_READABLE}
+SELECT chunk_id, {_DISTANCE} AS distance FROM {_IN_SCOPE.format(column="embedding")}
 ORDER BY distance, chunk_id LIMIT :limit
 """)  # noqa: S608 (constants only)
 
-_BY_SKETCH = """
-WITH near AS MATERIALIZED (
-    SELECT chunk_id FROM knowledge.chunk_vectors WHERE {readable}
-    ORDER BY {order} LIMIT :sketched
-)
-SELECT v.chunk_id, v.embedding <=> CAST(:vector AS vector) AS distance
+_OF_THE_NEAR = f"""
+WITH near AS MATERIALIZED (%s LIMIT :sketched)
+SELECT v.chunk_id, v.{_DISTANCE} AS distance
 FROM near JOIN knowledge.chunk_vectors v ON v.tenant = :tenant AND v.model = :model AND v.chunk_id = near.chunk_id
 ORDER BY distance, v.chunk_id LIMIT :limit
-"""
-_DISTANCE = "sketch <~> CAST(CAST(:sketch AS text) AS bit(512))"
-# The sum keeps the graph index away: it would stop at what is near, not at what is near and readable.
-_SKETCHED = text(_BY_SKETCH.format(readable=_READABLE, order=f"({_DISTANCE}) + 0, chunk_id"))
-_GRAPH = text(_BY_SKETCH.format(readable=_READABLE, order=_DISTANCE))
+"""  # noqa: S608
+_BY_SKETCH = "sketch <~> (SELECT CAST(CAST(:sketch AS text) AS bit(512)))"
+_SKETCHED = text(
+    _OF_THE_NEAR % f"SELECT chunk_id FROM {_IN_SCOPE.format(column='sketch')} ORDER BY {_BY_SKETCH}, chunk_id"  # noqa: S608
+)
+# The walk has no condition to be planned by; what it meets is let through or not.
+_GRAPH = text(
+    _OF_THE_NEAR
+    % f"""
+    SELECT chunk_id FROM (
+        SELECT tenant, model, scope_key, chunk_id FROM knowledge.chunk_vectors
+        WHERE published ORDER BY {_BY_SKETCH} OFFSET 0) met
+    WHERE tenant = :tenant AND model = :model AND scope_key = ANY(CAST(:keys AS text[]))"""  # noqa: S608
+)
 
 
 def literal(vector: Sequence[float]) -> str:
@@ -77,7 +87,15 @@ async def nearest(
     }
     statement = _EXACT
     if readable.chunks > EXACT_CHUNKS:
-        statement = _GRAPH if readable.mostly and readable.chunks >= GRAPH_FROM_CHUNKS else _SKETCHED
+        statement = _GRAPH if _is_most(readable) else _SKETCHED
         parameters |= {"sketch": sketch(vector), "sketched": SKETCHED}
     rows = (await connection.execute(statement, parameters)).all()
     return {row.chunk_id: round(1.0 - row.distance, 4) for row in rows}
+
+
+def _is_most(readable: ReadableScope) -> bool:
+    """Whether the graph, which holds the chunks of all tenants, is met with readable ones soon enough.
+
+    The walk takes the longer the fewer of all chunks are readable, comparing sketches the longer the more they are.
+    """
+    return readable.mostly and readable.chunks**2 >= GRAPH_FROM_CHUNKS * max(readable.chunks, readable.chunks_of_all)

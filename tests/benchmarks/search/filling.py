@@ -18,7 +18,7 @@ _TRUE, _ONE = b"\x01", struct.pack("!i", 1)
 # Building a text or graph index at once takes a fraction of what adding rows one by one takes.
 _INDEXES = """
 SELECT indexname, indexdef FROM pg_indexes
-WHERE schemaname = 'knowledge' AND indexname IN ('chunk_terms_scoped', 'chunk_terms_sampled', 'chunk_vectors_near')
+WHERE schemaname = 'knowledge' AND indexname IN ('chunk_words', 'chunk_words_sampled', 'chunk_vectors_near')
 """
 
 
