@@ -114,6 +114,7 @@ def _limits(settings: Settings) -> Limits:
         parallel=settings.agent_max_parallel,
         tenant_cost=settings.agent_tenant_cost_per_day,
         token_price=settings.agent_token_price,
+        outage_s=settings.agent_outage_s,
     )
 
 

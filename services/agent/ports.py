@@ -12,6 +12,7 @@ from placet.contracts.runs import RunFinish
 from placet.contracts.tools import Route, ToolDescriptor
 from services.agent.domain.asking import ComposePrompt, Condensed, Guess, Planned, PlanPrompt, Spoken
 from services.agent.domain.calls import Call
+from services.agent.domain.patience import NOT_WAITED, Waited
 from services.agent.domain.resume import Parked
 from services.agent.domain.run import Place, Run, RunRecord
 
@@ -85,6 +86,12 @@ class RunControl(Protocol):
 
     async def cancel_requested_by(self, tenant: str, run_id: str) -> str | None: ...
 
+    async def waited_of(self, tenant: str, run_id: str) -> Waited:
+        """How long this run has waited for parts that were away."""
+        ...
+
+    async def keep_waited(self, tenant: str, run_id: str, waited: Waited) -> None: ...
+
     async def count_failure(self, tenant: str, run_id: str) -> int:
         """How many drives of this run have failed, this one included."""
         ...
@@ -127,8 +134,8 @@ class ToolDoor(Protocol):
 
 
 class Proposals(Protocol):
-    async def withdraw(self, run: Run, proposal_id: str) -> bool:
-        """False when it has been decided already."""
+    async def withdraw(self, run: Run, proposal_id: str, *, leave: bool = False) -> bool:
+        """False when it has been decided already, or is not there. `leave`: others who wait for it keep it."""
         ...
 
 
@@ -201,6 +208,20 @@ class Ending(Protocol):
 class Drive(Protocol):
     """One drive in progress, as the driver sees it."""
 
+    @property
+    def patient(self) -> bool:
+        """Whether the run may wait on for a part that is away."""
+        ...
+
+    @property
+    def waited(self) -> Waited:
+        """What the run had waited before this drive."""
+        ...
+
+    def waits(self, pause_s: float) -> Waited:
+        """The same once `pause_s` more are over, the time that this drive has spent in vain included."""
+        ...
+
     async def run(self) -> bool:
         """Drive until the run is completed (True) or waits for people (False).
 
@@ -231,7 +252,9 @@ class Drive(Protocol):
 
 
 class Engine(Protocol):
-    def prepare(self, run: Run, log: RunLog, lease: Lease, completed: Completed | None) -> Drive: ...
+    def prepare(
+        self, run: Run, log: RunLog, lease: Lease, completed: Completed | None, waited: Waited = NOT_WAITED
+    ) -> Drive: ...
 
     async def forget(self, tenant: str, run_id: str) -> None:
         """Drop the checkpoints of a completed run."""

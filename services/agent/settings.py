@@ -44,3 +44,4 @@ class Settings(BaseSettings):
     agent_lease_ttl_s: int = 6
     agent_lease_renew_s: float = 1.5
     agent_max_failures: int = 6
+    agent_outage_s: float = 90.0

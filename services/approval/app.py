@@ -36,11 +36,13 @@ from services.approval.adapters.bus_clock import BusClock
 from services.approval.adapters.ledger import StreamEffectLedger
 from services.approval.adapters.listing import PostgresListing
 from services.approval.adapters.open_proposals import KvOpenProposals
+from services.approval.adapters.run_ends import StreamRunEnds
 from services.approval.adapters.seal_book import StreamSealBook
 from services.approval.adapters.stream_log import StreamProposalLog
 from services.approval.handlers.decisions import Decisions
 from services.approval.handlers.eligibility import Judge
 from services.approval.handlers.ending import Ending
+from services.approval.handlers.interest import Interest
 from services.approval.handlers.proposing import Proposing
 from services.approval.handlers.queries import Queries
 from services.approval.handlers.reactions import Reactions
@@ -112,7 +114,7 @@ async def build(settings: Settings, *, clock: Clock = now) -> Approval:
     desk = KvOpenProposals(KeyValue(bus, "OPEN_PROPOSALS"))
     time = BusClock(KeyValue(bus, "OPEN_PROPOSALS"), clock)
     assessor = ExecutorAssessor(RpcClient(bus))
-    ending = Ending(log, audit, desk)
+    ending = Ending(log, audit, desk, Interest(StreamRunEnds(EventReader(bus, "RUNS"))))
     proposing = Proposing(log, Timers(bus, OWNER), desk, ending, time)
     decisions = Decisions(log, judge, assessor, grants, audit, ending, time)
     queries = Queries(log, ledger, listing, judge, grants, StreamAuditPages(EventReader(bus, "AUDIT")), ending, time)

@@ -66,6 +66,12 @@ class EffectLedger(Protocol):
         ...
 
 
+class RunEnds(Protocol):
+    async def ended(self, tenant: str, run_id: str) -> bool:
+        """Whether this run has ended, so that it takes up no decision any more."""
+        ...
+
+
 class ExpiryTimers(Protocol):
     async def arm(self, tenant: str, entity: str, at: datetime) -> None: ...
 

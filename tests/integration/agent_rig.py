@@ -22,6 +22,7 @@ from placet.testkit.builders import Keys
 from placet.testkit.nats import NatsRig
 from placet.testkit.postgres import PostgresRig
 from placet.testkit.waiting import until
+from services.agent.adapters.control import KvRunControl
 from services.agent.app import Agent
 from services.agent.app import build as build_agent
 from services.agent.settings import Settings as AgentSettings
@@ -43,24 +44,16 @@ class AgentRig:
         self.executor = FakeExecutor()
         self.approval = FakeApproval()
         self.agent: Agent | None = None
-        self._servers: list[RpcServer] = []
+        self._door: RpcServer
 
     async def start(self) -> None:
         for name, key in (("grant", self.keys.grant), ("approval", self.keys.approval)):
             (self.directory / f"{name}.jwk").write_text(json.dumps(key.as_dict(private=False)))
         self.gateway = await self.nats.bus("gateway")
         self.core = await self.nats.bus("approval")
-        door: dict[str, Handler] = {
-            "execute-tool": self.executor.on_execute,
-            "list-tools": self.executor.on_list,
-            "resolve-citations": self.executor.on_resolve,
-        }
-        self._servers = [
-            RpcServer(await self.nats.bus("tool-executor"), "tool-executor", door),
-            RpcServer(self.core, "approval", {"withdraw": self.approval.on_withdraw}),
-        ]
-        for server in self._servers:
-            await server.start()
+        self._approvals = RpcServer(self.core, "approval", {"withdraw": self.approval.on_withdraw})
+        await self._approvals.start()
+        await self.open_door()
         self.memory: Memory = await build_memory(self.memory_settings())
         await self.memory.start()
         self._completions = Appender(self.core, "approval", "APPROVALS", self.keys.approval_signer())
@@ -69,8 +62,31 @@ class AgentRig:
     async def stop(self) -> None:
         await self.stop_agent()
         await self.memory.stop()
-        for server in self._servers:
-            await server.stop()
+        await self._door.stop()
+        await self._approvals.stop()
+
+    async def open_door(self) -> None:
+        """Let the executor be there, for the first time or again."""
+        handlers: dict[str, Handler] = {
+            "execute-tool": self.executor.on_execute,
+            "list-tools": self.executor.on_list,
+            "resolve-citations": self.executor.on_resolve,
+        }
+        self._door = RpcServer(await self.nats.bus("tool-executor"), "tool-executor", handlers)
+        await self._door.start()
+
+    async def close_door(self) -> None:
+        """Nobody serves the executor's commands until `open_door`."""
+        await self._door.stop()
+
+    async def waits(self, run_id: str, tries: int = 2) -> None:
+        """Until the run has been put back so often because a part is away."""
+        control = KvRunControl(KeyValue(await self.nats.bus("agent"), "RUN_CONTROL"))
+
+        async def there() -> bool:
+            return (await control.waited_of(TENANT, run_id)).tries >= tries
+
+        await until(there, timeout_s=90, what=f"{run_id} waiting")
 
     async def start_agent(self, **changes: Any) -> None:
         self.agent = await build_agent(self.settings(**changes))

@@ -41,8 +41,8 @@ def dying(node: str, when: str) -> None:
 
         return metered(name, dies if name == node else work)
 
-    async def appended(log: StreamRunLog, name: str, data: dict[str, Any]) -> bool:
-        fresh = await append(log, name, data)
+    async def appended(log: StreamRunLog, name: str, data: dict[str, Any], *more: Any) -> bool:
+        fresh = await append(log, name, data, *more)
         if inside and when == "between" and fresh:
             die()
         return fresh

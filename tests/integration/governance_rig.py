@@ -87,9 +87,13 @@ class GovernanceRig:
     async def start(self, **executor: Any) -> None:
         """`executor`: settings of the tool-executor that differ."""
         await self.prepare()
+        await self.start_approval()
+        await self.start_executor(**executor)
+
+    async def start_approval(self) -> None:
+        """Also in place of one that was stopped."""
         self.approval = await build_approval(self.approval_settings())
         await self.approval.start()
-        await self.start_executor(**executor)
 
     async def start_executor(self, **changes: Any) -> None:
         """Also in place of one that was stopped."""

@@ -191,11 +191,11 @@ async def test_decision_whose_drive_failed_half_way_is_taken_up_again(
     run_id = await agent_rig.parked()
     append, failures = StreamRunLog.append, list[str]()
 
-    async def fail_once(self: StreamRunLog, event: str, data: dict[str, Any]) -> bool:
+    async def fail_once(self: StreamRunLog, event: str, data: dict[str, Any], *more: Any) -> bool:
         if event == name and not failures:
             failures.append(event)
             raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "the bus is away")
-        return await append(self, event, data)
+        return await append(self, event, data, *more)
 
     monkeypatch.setattr(StreamRunLog, "append", fail_once)
     await agent_rig.complete(run_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -17,6 +18,16 @@ from tests.integration.agent_fakes import (
 )
 from tests.integration.agent_models import spy_on_model
 from tests.integration.agent_rig import AgentRig
+
+
+@pytest.fixture
+async def impatient(agent_rig: AgentRig) -> AsyncIterator[AgentRig]:
+    """The house with an agent that does not wait for parts that are away; the usual one comes back."""
+    await agent_rig.stop_agent()
+    await agent_rig.start_agent(agent_outage_s=0.0)
+    yield agent_rig
+    await agent_rig.stop_agent()
+    await agent_rig.start_agent()
 
 
 @pytest.mark.spec("T4", "T9")
@@ -93,7 +104,9 @@ async def test_conflict_ends_superseded_and_tells_the_user_to_ask_again(agent_ri
 
 
 @pytest.mark.spec("T4")
-async def test_unavailable_dependency_is_tried_again_and_then_degraded(agent_rig: AgentRig) -> None:
+async def test_unavailable_dependency_is_tried_again_and_then_degraded(impatient: AgentRig) -> None:
+    agent_rig = impatient
+
     async def away(command: ExecuteTool) -> ToolReply:
         raise PlacetError(ErrorCode.POLICY_UNAVAILABLE, "no policy")
 

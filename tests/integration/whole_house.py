@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import httpx
+from sqlalchemy import text
 
 from placet.contracts.directory import PersonChange
+from placet.messaging.kv import KeyValue
 from placet.testkit.waiting import until
+from services.agent.adapters.control import KvRunControl
 from services.agent.app import Agent
 from services.agent.app import build as build_agent
 from services.agent.settings import Settings as AgentSettings
@@ -74,6 +78,21 @@ class WholeHouse(DocumentHouse):
             self._known[name] = super().as_(who, tenant)
         return self._known[name]
 
+    async def new_orders(self, number: int) -> list[str]:
+        """Orders of a customer of Alice's, for one test alone."""
+        ids = [f"A{secrets.randbelow(9_000_000) + 1_000_000}" for _ in range(number)]
+        async with self.governance.postgres.database("placet_owner").engine.begin() as connection:
+            await connection.execute(
+                text(
+                    "INSERT INTO business.orders (tenant, order_id, customer_id, state, currency, paid_amount, item, "
+                    "shipping_address, created_at) SELECT tenant, new_id, customer_id, state, currency, paid_amount, "
+                    "item, shipping_address, created_at FROM business.orders, unnest(CAST(:ids AS text[])) AS new_id "
+                    "WHERE tenant = 'acme' AND order_id = 'A1004'"
+                ),
+                {"ids": ids},
+            )
+        return ids
+
     async def ask(self, who: str, question: str) -> str:
         """The id of a new run."""
         return str((await self.as_(who).post("/api/runs", json={"question": question})).json()["run_id"])
@@ -93,6 +112,15 @@ class WholeHouse(DocumentHouse):
 
         await until(there, timeout_s=90, what=f"{statuses} of {run_id}")
         return shown
+
+    async def waits(self, run_id: str, tries: int = 2) -> None:
+        """Until the run has been put back so often because a part is away."""
+        control = KvRunControl(KeyValue(await self.governance.nats.bus("agent"), "RUN_CONTROL"))
+
+        async def there() -> bool:
+            return (await control.waited_of(self.tenant, run_id)).tries >= tries
+
+        await until(there, timeout_s=90, what=f"{run_id} waiting")
 
     async def answered(self, who: str, question: str) -> tuple[str, dict[str, Any]]:
         run_id = await self.ask(who, question)

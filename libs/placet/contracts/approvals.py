@@ -40,10 +40,14 @@ class DecideProposal(Command):
 
 
 class WithdrawProposal(Command):
-    """The requester's run was cancelled: its open proposal goes with it."""
+    """A run takes back what it proposed, while nobody has decided on it.
+
+    `leave`: only this run has no use for it any more. Where others wait for the same, it stays open for them.
+    """
 
     grant: str
     proposal_id: str = Field(max_length=128)
+    leave: bool = False
 
 
 class DecisionResult(Reply):

@@ -55,3 +55,8 @@ def idempotency_key(*, tenant: str, tool: str, target: str, args_digest: str, oc
 def derived_id(prefix: str, *parts: str) -> str:
     """A stable id from other ids, so that asking twice names the same thing."""
     return f"{prefix}-" + hashlib.sha256(canonical(list(parts))).hexdigest()[:26]
+
+
+def proposal_id_of(tenant: str, requester: str, run_id: str | None, call_id: str) -> str:
+    """Comes from the call, so that a call made twice is one proposal, and a run knows the ids of its own."""
+    return derived_id("prop", tenant, requester, run_id or "", call_id)

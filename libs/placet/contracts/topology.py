@@ -215,6 +215,7 @@ class StreamReader:
 READERS: tuple[StreamReader, ...] = (
     StreamReader("RUNS", "gateway"),
     StreamReader("RUNS", "agent"),
+    StreamReader("RUNS", "approval"),
     StreamReader("RUN_QUEUE", "gateway"),
     StreamReader("APPROVALS", "approval"),
     StreamReader("APPROVALS", "tool-executor"),

@@ -56,6 +56,10 @@ class Call:
 Handler = Callable[[Call, Any], Awaitable[BaseModel]]
 
 
+class UnreachedError(PlacetError):
+    """Nobody serves the command: it was delivered to no one, so nothing of it can have happened."""
+
+
 class RpcClient:
     """Sends commands. One instance per process."""
 
@@ -75,8 +79,9 @@ class RpcClient:
     ) -> R:
         """Send `command` and wait for its reply.
 
-        Raises `PlacetError`: the callee's own code; `dependency_unavailable` when nobody serves it or the bus is
-        away; `timeout` when no answer came in `timeout_s` (for a command with an effect, its outcome is then open).
+        Raises `PlacetError`: the callee's own code; `dependency_unavailable` when nobody serves it
+        (`UnreachedError`) or the bus is away; `timeout` when no answer came in `timeout_s` (for a command with an
+        effect, its outcome is then open).
         """
         context = current()
         subject = subjects.command(tenant, owner, name)
@@ -102,7 +107,7 @@ class RpcClient:
                 return await self._bus.requests.ask(subject, payload, timeout_s=max(0.001, remaining), headers=headers)
             except nats.errors.NoRespondersError as error:
                 if time.monotonic() > patience:
-                    raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The service is not available.") from error
+                    raise UnreachedError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The service is not available.") from error
                 await asyncio.sleep(0.05)
             except (nats.errors.TimeoutError, TimeoutError) as error:
                 raise PlacetError(ErrorCode.TIMEOUT, "The service did not answer in time.") from error

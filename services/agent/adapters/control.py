@@ -3,7 +3,8 @@
 `<tenant>.<run>` holds the run with its question and its grant: a run that waits for a person is resumed by an event
 that carries neither. The grant names one person and one run and ends by itself; it is dropped with the run's end.
 `<tenant>.<run>.cancel` holds who asked to cancel, `<tenant>.<run>.failures` how often driving it has failed, and
-`<tenant>.<run>.parked` what a waiting run rests on: ids alone.
+`<tenant>.<run>.parked` what a waiting run rests on: ids alone, `<tenant>.<run>.waited` how long it has waited for parts
+that were away.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from placet.contracts import subjects
 from placet.messaging.kv import KeyConflictError, KeyValue
+from services.agent.domain.patience import NOT_WAITED, Waited
 from services.agent.domain.resume import Parked
 from services.agent.domain.run import Run
 
@@ -55,6 +57,16 @@ class KvRunControl:
     async def cancel_requested_by(self, tenant: str, run_id: str) -> str | None:
         document = await self._read(_key(tenant, run_id, "cancel"))
         return str(document["by"]) if document else None
+
+    async def waited_of(self, tenant: str, run_id: str) -> Waited:
+        found = await self._read(_key(tenant, run_id, "waited"))
+        if found is None:
+            return NOT_WAITED
+        return Waited(int(found["tries"]), float(found["seconds"]), frozenset(found["unreached"]))
+
+    async def keep_waited(self, tenant: str, run_id: str, waited: Waited) -> None:
+        document = {"tries": waited.tries, "seconds": waited.seconds, "unreached": sorted(waited.unreached)}
+        await self._bucket.put(_key(tenant, run_id, "waited"), json.dumps(document).encode())
 
     async def count_failure(self, tenant: str, run_id: str) -> int:
         key = _key(tenant, run_id, "failures")

@@ -83,8 +83,8 @@ class ApprovalProposals:
     def __init__(self, rpc: RpcClient) -> None:
         self._rpc = rpc
 
-    async def withdraw(self, run: Run, proposal_id: str) -> bool:
-        command = WithdrawProposal(grant=run.grant, proposal_id=proposal_id)
+    async def withdraw(self, run: Run, proposal_id: str, *, leave: bool = False) -> bool:
+        command = WithdrawProposal(grant=run.grant, proposal_id=proposal_id, leave=leave)
         try:
             await self._rpc.call(APPROVAL, "withdraw", command, DecisionResult, tenant=run.tenant)
         except PlacetError as error:

@@ -188,6 +188,15 @@ def model_away(language: Language) -> str:
     )
 
 
+def sources_away(language: Language) -> str:
+    """Of what was found, when nobody can tell whether its reader may still read it."""
+    return pick(
+        language,
+        "暂时无法核对这个回答的资料来源，请稍后再问。",
+        "The sources of this answer cannot be checked at the moment. Please ask again later.",
+    )
+
+
 def given_up(language: Language) -> str:
     """Of a run whose program has changed while it waited."""
     return pick(

@@ -13,7 +13,7 @@ class Limits:
     """`steps`: rounds of planning or retrieval. `wall_s`: seconds of driving, waiting for people not counted.
 
     `tenant_cost`: what all runs of a tenant may spend on models in one day (UTC), 0 for no limit; `token_price`: the
-    cost of a thousand tokens, in the same money.
+    cost of a thousand tokens, in the same money. `outage_s`: how long a run waits for a part of the house that is away.
     """
 
     steps: int = 8
@@ -23,6 +23,7 @@ class Limits:
     parallel: int = 4
     tenant_cost: float = 0.0
     token_price: float = 0.0
+    outage_s: float = 90.0
 
     def cost_of(self, tokens: int) -> float:
         return round(tokens * self.token_price / 1000, 6)

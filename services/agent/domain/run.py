@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from placet.contracts.errors import RULES, ErrorCode
 from placet.contracts.runs import RunEvent
 from services.agent.domain.language import Language, language_of
 
@@ -32,7 +33,8 @@ class Run:
 class RunRecord:
     """The fold of a run's events. `last_seq` is the stream sequence that the next event must follow.
 
-    `proposed` maps a call to its tool, `announced` a proposal to its call; `streamed` is the text of all deltas so far.
+    `proposed` maps a call to its tool, `announced` a proposal to its call; `streamed` is the text of all deltas so far;
+    `doubtful` are calls that ended without an answer.
     """
 
     seq: int = 0
@@ -44,6 +46,7 @@ class RunRecord:
     routed: bool = False
     proposed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     settled: frozenset[str] = frozenset()
+    doubtful: frozenset[str] = frozenset()
     announced: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     resumed: frozenset[str] = frozenset()
     streamed: str = ""
@@ -62,6 +65,11 @@ class RunRecord:
     def waiting(self) -> dict[str, str]:
         """Proposals on which the run waits, and their calls."""
         return {proposal: call for proposal, call in self.announced.items() if proposal not in self.resumed}
+
+    @property
+    def unaccounted(self) -> frozenset[str]:
+        """Calls of which a proposal may be made, or have been made, that this run knows nothing of."""
+        return frozenset(self.proposed) - self.settled - set(self.announced.values()) | self.doubtful
 
     def proposal_of(self, call_id: str) -> str | None:
         """The proposal that was announced for this call."""
@@ -123,6 +131,9 @@ def _call_of(record: RunRecord, tool: str) -> str:
     return calls[-1] if calls else ""
 
 
+# Who was asked last did not answer, or did not know: an earlier asking of the same call may still be at work.
+_WITHOUT_ANSWER = {code.value for code, rule in RULES.items() if rule.retryable} | {ErrorCode.OUTCOME_UNKNOWN.value}
+
 _Change = Callable[[RunRecord, Mapping[str, Any]], dict[str, Any]]
 
 _CHANGES: dict[str, _Change] = {
@@ -130,7 +141,10 @@ _CHANGES: dict[str, _Change] = {
     "tool-proposed": lambda record, data: {
         "proposed": {**record.proposed, str(data.get("call_id")): str(data.get("tool"))}
     },
-    "tool-completed": lambda record, data: {"settled": record.settled | {data.get("call_id")}},
+    "tool-completed": lambda record, data: {
+        "settled": record.settled | {data.get("call_id")},
+        "doubtful": record.doubtful | ({data.get("call_id")} if data.get("code") in _WITHOUT_ANSWER else set()),
+    },
     "run-waiting-for-human": lambda record, data: {
         "announced": {**record.announced, str(data.get("proposal_id")): _call_of(record, str(data.get("tool")))}
     },

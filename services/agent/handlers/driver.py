@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from placet.contracts.digests import proposal_id_of
 from placet.contracts.errors import PlacetError
 from placet.contracts.events import Completed
 from placet.contracts.runs import RunFinish
@@ -14,7 +17,8 @@ from placet.messaging.work_queue import RetryLater
 from placet.observability import logs
 from placet.observability.context import bound, current
 from services.agent.domain import answers
-from services.agent.domain.run import Run
+from services.agent.domain.patience import AWAY, NOT_WAITED, Waited
+from services.agent.domain.run import Run, RunRecord
 from services.agent.errors import AbandonedError, DrainedError, FencedError, LeaseLostError, NotParkedError
 from services.agent.handlers.rights import Rights
 from services.agent.ports import Draft, Drive, Ending, Engine, Lease, Leases, Proposals, RunControl, RunLog, RunLogs
@@ -70,16 +74,16 @@ class Driver:
             await self.cancel_parked(run)
 
     async def cancel_parked(self, run: Run) -> None:
-        """End a run that only waits for people. One that is being driven, or is still queued, ends by its driver."""
+        """End a run that waits, for people or for a part that is away. One that is being driven, or is still queued,
+        ends by its driver."""
         lease = await self.leases.acquire(run.tenant, run.run_id)
         if lease is None:
             return
         try:
             run_log = await self.logs.open(run, epoch=lease.epoch, attempt=1)
-            if run_log.record.waiting and not run_log.record.completed:
+            if run_log.record.started and not run_log.record.completed:
                 drive = self.engine.prepare(run, run_log, lease, None)
-                await self._cancel(run, run_log, drive)
-                await self._clean(run)
+                await self._clean(run, run_log.record, await self._cancel(run, run_log, drive))
         except (FencedError, LeaseLostError):
             log.info("a cancel was overtaken", run_id=run.run_id)
         finally:
@@ -98,9 +102,10 @@ class Driver:
 
     async def _under_lease(self, run: Run, lease: Lease, attempt: int, completed: Completed | None) -> None:
         run_log = await self.logs.open(run, epoch=lease.epoch, attempt=attempt)
+        withdrawn: set[str] = set()
         if not run_log.record.completed:
             await run_log.append("run-started", {"run_id": run.run_id, "conversation_id": run.conversation_id})
-            drive = self.engine.prepare(run, run_log, lease, completed)
+            drive = self.engine.prepare(run, run_log, lease, completed, await self._waited(run, attempt))
             try:
                 if await self._wished(run):
                     raise _CancelWishedError
@@ -109,21 +114,21 @@ class Driver:
                     return
             except _CancelWishedError:
                 # What the interrupted drive has appended last is not known here: read again.
-                fresh = await self.logs.open(run, epoch=lease.epoch, attempt=attempt)
-                await self._cancel(run, fresh, drive)
+                run_log = await self.logs.open(run, epoch=lease.epoch, attempt=attempt)
+                withdrawn |= await self._cancel(run, run_log, drive)
             except AbandonedError as abandoned:
                 log.info("run abandoned", run_id=run.run_id, why=abandoned.reasons)
-                await self._withdraw(run, run_log, drive)
+                withdrawn |= (await self._withdraw(run, run_log, drive)).keys()
                 await self.ending.complete(run, run_log, await drive.last_words(abandoned.reasons))
             except (LeaseLostError, FencedError, DrainedError, NotParkedError):
                 raise
-            except Exception:
-                failures = await self.control.count_failure(run.tenant, run.run_id)
-                if failures < self.max_failures:
-                    raise
-                log.exception("run given up", run_id=run.run_id, failures=failures)
-                await self._give_up(run, lease, attempt)
-        await self._clean(run)
+            except Exception as error:
+                await self._tolerate(run, drive, error)
+                log.exception("run given up", run_id=run.run_id)
+                run_log = await self.logs.open(run, epoch=lease.epoch, attempt=attempt)
+                draft = Draft(RunFinish.FAILED, answers.ending(RunFinish.FAILED, run.language))
+                await self.ending.complete(run, run_log, draft)
+        await self._clean(run, run_log.record, withdrawn)
 
     async def _raced(self, run: Run, drive: Drive, lease: Lease) -> bool:
         """The drive, unless its lease is lost or its owner wants it to end first."""
@@ -164,38 +169,69 @@ class Driver:
     async def _wished(self, run: Run) -> bool:
         return await self.control.cancel_requested_by(run.tenant, run.run_id) == run.owner
 
-    async def _cancel(self, run: Run, run_log: RunLog, drive: Drive) -> None:
-        """Withdraw what is still open, say what was done before, and complete."""
+    async def _cancel(self, run: Run, run_log: RunLog, drive: Drive) -> set[str]:
+        """Withdraw what is still open, say what was done before, and complete. Returns what needs no second look."""
         if run_log.record.completed:
-            return
+            return set()
         withdrawn = await self._withdraw(run, run_log, drive)
         told = [answers.ending(RunFinish.CANCELLED, run.language), *await drive.done_so_far()]
-        if not withdrawn:
+        if not all(withdrawn.values()):
             told.append(answers.still_decided(run.language))
         await self.ending.complete(run, run_log, Draft(RunFinish.CANCELLED, "\n".join(told)))
+        return set(withdrawn)
 
-    async def _withdraw(self, run: Run, run_log: RunLog, drive: Drive) -> bool:
-        """Whether everything that was open could be withdrawn."""
-        withdrawn = True
-        for proposal_id in [*run_log.record.waiting, *await drive.abandon(_ABANDON_S)]:
-            withdrawn = await self.proposals.withdraw(run, proposal_id) and withdrawn
-        return withdrawn
+    async def _withdraw(self, run: Run, run_log: RunLog, drive: Drive) -> dict[str, bool]:
+        """Of everything that is open, whether it could be withdrawn."""
+        proposals = [*run_log.record.waiting, *await drive.abandon(_ABANDON_S)]
+        return {one: await self.proposals.withdraw(run, one, leave=True) for one in dict.fromkeys(proposals)}
 
     async def _park(self, run: Run, drive: Drive) -> None:
         """Let the run be found when rights change; and look once more, for a change that came while it was parking."""
         parked = drive.parked()
         await self.control.park(run.tenant, parked)
+        if drive.waited.tries:
+            await self.control.keep_waited(run.tenant, run.run_id, NOT_WAITED)
         if parked.chunks:
             await self.rights.look_again(run, parked)
 
-    async def _give_up(self, run: Run, lease: Lease, attempt: int) -> None:
-        """A run that fails again and again must end, too."""
-        run_log = await self.logs.open(run, epoch=lease.epoch, attempt=attempt)
-        draft = Draft(RunFinish.FAILED, answers.ending(RunFinish.FAILED, run.language))
-        await self.ending.complete(run, run_log, draft)
+    async def _waited(self, run: Run, attempt: int) -> Waited:
+        """What the run has waited before. What it knows of calls that reached nobody holds for one drive: this one may
+        deliver them, and die."""
+        if attempt == 1:
+            return NOT_WAITED
+        waited = await self.control.waited_of(run.tenant, run.run_id)
+        if waited.unreached:
+            await self.control.keep_waited(run.tenant, run.run_id, replace(waited, unreached=frozenset()))
+        return waited
 
-    async def _clean(self, run: Run) -> None:
-        """Nothing of a completed run is needed any more: neither its checkpoints nor its grant."""
+    async def _tolerate(self, run: Run, drive: Drive, error: Exception) -> None:
+        """Returns when a run that fails must end, too. Else raises, to be called again: after a pause while a part of
+        the house is away and the run may wait for it, which is no failure."""
+        if isinstance(error, PlacetError) and error.code in AWAY:
+            if not drive.patient:
+                return
+            pause_s = drive.waited.pause_s(random.random())  # noqa: S311 - jitter
+            waited = drive.waits(pause_s)
+            await self.control.keep_waited(run.tenant, run.run_id, waited)
+            log.info("run waits for a part that is away", run_id=run.run_id, code=error.code, tries=waited.tries)
+            raise RetryLater(pause_s) from error
+        if await self.control.count_failure(run.tenant, run.run_id) < self.max_failures:
+            raise error
+
+    async def _clean(self, run: Run, record: RunRecord, withdrawn: Collection[str] = ()) -> None:
+        """Nothing of a completed run is needed any more: neither what it left open, nor its checkpoints, nor its grant.
+
+        What it left open is taken back after its end was told, so that a proposal that is made even later meets that.
+        """
+        late = [proposal_id_of(run.tenant, run.owner, run.run_id, call) for call in sorted(record.unaccounted)]
+        for proposal_id in dict.fromkeys([*record.waiting, *late]):
+            try:
+                if proposal_id not in withdrawn:
+                    await self.proposals.withdraw(run, proposal_id, leave=True)
+            except PlacetError as error:
+                if error.retryable:
+                    raise
+                log.info("nothing can be taken back in the name of this run", run_id=run.run_id, code=error.code)
         await self.engine.forget(run.tenant, run.run_id)
         await self.control.forget(run.tenant, run.run_id)
 

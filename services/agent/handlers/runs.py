@@ -81,7 +81,7 @@ class Runs:
     async def _resume(self, job: Job, completed: Completed, run_id: str) -> None:
         tenant = job.event.tenant
         record = await self.logs.read(tenant, run_id)
-        if record.completed:
+        if record.completed and await self.control.recall(tenant, run_id) is None:
             return
         if not record.started:
             # The proposal was decided before its run was ever driven to its first event here; or there is no run.

@@ -59,9 +59,10 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Withdraw:
-    """The requester's own run was cancelled."""
+    """The requester's own run has no use for it any more; where `others_wait`, it stays."""
 
     requester: str
+    others_wait: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,6 +153,8 @@ def _withdraw(state: Proposal, command: Withdraw, moment: Moment) -> list[Named]
         return _INVISIBLE
     if not state.open:
         return _ALREADY
+    if command.others_wait:
+        return []
     return [("cancelled", ev.Cancelled(proposal_id=state.id, by=command.requester))]
 
 

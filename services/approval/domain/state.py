@@ -74,6 +74,10 @@ class Proposal:
         """Whether the call that would have been this proposal has joined here."""
         return any(caller.proposal_id == proposal_id for caller in self.joined)
 
+    def asked_by(self, run_id: str | None) -> bool:
+        """Whether this run asked for it, first or later."""
+        return run_id is not None and run_id in {self.origin.run_id, *(caller.run_id for caller in self.joined)}
+
     def status(self, *, executing: bool = False) -> ProposalStatus:
         if self.finish_reason or self.ending:
             return ProposalStatus.COMPLETED

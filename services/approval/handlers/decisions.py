@@ -48,9 +48,10 @@ class Decisions:
         grant = self.grants.verify(command.grant, call.tenant, purpose=Purpose.RUN)
 
         async def withdraw(state: Proposal | None) -> Command:
-            if state is None or state.origin.run_id != grant.run_id:
+            if state is None or not state.asked_by(grant.run_id):
                 raise not_found()
-            return Withdraw(grant.actor)
+            others = command.leave and await self.ending.interest.anyone(state, besides=grant.run_id)
+            return Withdraw(grant.actor, others_wait=others)
 
         return _result(await self._race(grant, command.proposal_id, withdraw))
 

@@ -16,6 +16,7 @@ from placet.contracts import events as ev
 from placet.observability import metrics
 from services.approval.domain.decide import Named, completed
 from services.approval.domain.state import Proposal, Recorded, advance
+from services.approval.handlers.interest import Interest
 from services.approval.ports import OpenProposals, ProposalLog, StaleError
 
 _KEY_OUTLIVES_S = 60
@@ -31,6 +32,7 @@ class Ending:
     log: ProposalLog
     audit: AuditTrail
     desk: OpenProposals
+    interest: Interest
     _surfacing: dict[str, asyncio.Event] = field(default_factory=dict)
 
     async def append_all(self, state: Proposal, events: list[Named]) -> Proposal:
@@ -69,6 +71,7 @@ class Ending:
             done.set()
 
     async def _announce(self, state: Proposal) -> Proposal:
+        """Or cancel it, unseen, when its run has ended meanwhile: nobody would learn of a decision."""
         packet = state.packet
         event = ev.WaitingForHuman(
             proposal_id=state.id,
@@ -80,8 +83,10 @@ class Ending:
             needed=packet.obligations.approvals,
             expires_at=state.expires_at,
         )
+        cancelled = ev.Cancelled(proposal_id=state.id, by=state.origin.requester)
+        wanted = await self.interest.anyone(state)
         try:
-            return await self.append_all(state, [("waiting-for-human", event)])
+            return await self.append_all(state, [("waiting-for-human", event) if wanted else ("cancelled", cancelled)])
         except StaleError:
             return state
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from placet.contracts.digests import proposal_id_of
 from placet.contracts.envelope import now
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.execution import AssessAction, PacketReply
@@ -18,7 +19,6 @@ from services.tool_executor.domain.facts import Circumstances, RunLimits, actor_
 from services.tool_executor.domain.usage import RunUse
 from services.tool_executor.errors import denial, tool_not_allowed
 from services.tool_executor.handlers.assessment import Assessment, Assessor
-from services.tool_executor.handlers.governed import proposal_id_of
 from services.tool_executor.handlers.identity import Callers
 from services.tool_executor.handlers.packets import Packets
 

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from placet.contracts.digests import derived_id
+from placet.contracts.digests import proposal_id_of
 from placet.contracts.execution import ExecuteTool
 from placet.contracts.proposals import Origin
 from placet.toolkit import ToolContext, ToolSpec
 from services.tool_executor.domain.arguments import Stripped
 from services.tool_executor.domain.facts import Circumstances
 from services.tool_executor.handlers.identity import Caller
-
-
-def proposal_id_of(tenant: str, requester: str, run_id: str | None, call_id: str) -> str:
-    """Comes from the call, so that a call made twice is one proposal."""
-    return derived_id("prop", tenant, requester, run_id or "", call_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from services.agent.adapters.graph.nodes.plan import Planning
 from services.agent.adapters.graph.reading import Reading
 from services.agent.adapters.graph.state import RunState, WaitingState, calls_of, route_of, waiting
 from services.agent.domain.calls import CallStatus
+from services.agent.domain.limits import added
 from services.agent.domain.outcomes import next_hop
 from services.agent.domain.resume import short_digest
 from services.agent.domain.run import Place
@@ -156,7 +157,9 @@ def _metered(name: str, node: Callable[[Any, DriveContext], Awaitable[RunState]]
         drive.usage = dict(state.get("usage") or drive.usage)
         drive.log.at(Place(name, drive.usage))
         started = time.monotonic()
-        update = await node(state, drive)
+        # Time spent waiting for a part that was away is used up like time at work, and counted once: not stored.
+        update = await node({**state, "usage": added(drive.usage, {"active_s": drive.waited.seconds})}, drive)
+        drive.mark = time.monotonic()
         spent = {"active_s": round(time.monotonic() - started, 4)}
         update = {**update, "usage": {**update.get("usage", {}), **spent}}
         if drive.versions != drive.stored_versions:

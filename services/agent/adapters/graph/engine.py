@@ -28,6 +28,7 @@ from services.agent.domain import answers
 from services.agent.domain.calls import CallStatus
 from services.agent.domain.limits import Limits
 from services.agent.domain.outcomes import body_of, closed, decision_of, run_finish
+from services.agent.domain.patience import NOT_WAITED, Waited
 from services.agent.domain.resume import GRAPH, OWNER_LEFT, PROMPT, Parked, Verdict
 from services.agent.domain.run import Run
 from services.agent.errors import AbandonedError, DrainedError, NotParkedError
@@ -47,10 +48,12 @@ class GraphEngine:
         self._reconsideration = reconsideration
         self._versions = {GRAPH: graph_version(graph), PROMPT: prompts}
 
-    def prepare(self, run: Run, log: RunLog, lease: Lease, completed: Completed | None) -> GraphDrive:
+    def prepare(
+        self, run: Run, log: RunLog, lease: Lease, completed: Completed | None, waited: Waited = NOT_WAITED
+    ) -> GraphDrive:
         # A copy of the compiled graph with this drive's saver costs a twentieth of a millisecond.
         graph = self._graph.copy(update={"checkpointer": self._checkpoints.saver(lease.check)})
-        context = DriveContext(run, log, lease, self._limits, versions=dict(self._versions))
+        context = DriveContext(run, log, lease, self._limits, versions=dict(self._versions), waited=waited)
         return GraphDrive(graph, context, completed, self._checkpoints, self._reconsideration)
 
     async def forget(self, tenant: str, run_id: str) -> None:
@@ -114,6 +117,18 @@ class GraphDrive:
             planned = [call for call in calls_of(self._state) if call.status is CallStatus.PLANNED]
             # A read is authorized anew and harmless anyway.
             context.stale = frozenset(call.call_id for call in planned if not call.reads)
+
+    @property
+    def patient(self) -> bool:
+        return self._context.patient
+
+    @property
+    def waited(self) -> Waited:
+        return self._context.waited
+
+    def waits(self, pause_s: float) -> Waited:
+        context = self._context
+        return context.waited.more(context.lost_s + pause_s, frozenset(context.unreached))
 
     def drain(self) -> None:
         self._control.request_drain("stopping")

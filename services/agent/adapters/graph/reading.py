@@ -13,6 +13,7 @@ from services.agent.domain import fence
 from services.agent.domain.asking import ToldCall
 from services.agent.domain.calls import Call, CallStatus, Ref, by_id
 from services.agent.domain.evidence import SEARCH, Evidence, from_citation, from_search, readable
+from services.agent.domain.patience import CALL_AWAY
 from services.agent.domain.told import told_of_call
 from services.agent.ports import Influence, ToolDoor
 
@@ -42,11 +43,16 @@ class Reading:
             drive.bodies[call.call_id] = {} if call.tool == SEARCH else await self._again(drive, call, route)
 
     async def resolve(self, drive: DriveContext, refs: Iterable[Ref]) -> tuple[Citation, ...]:
-        """What of this evidence may be shown now. Nothing, when it cannot be asked."""
+        """What of this evidence may be shown now; nothing for a run whose grant has ended.
+
+        Raises `PlacetError` while the executor is away.
+        """
         wanted = list(dict.fromkeys(ref.chunk_id for ref in refs))
         try:
             return await self._tools.resolve(drive.run, wanted)
         except PlacetError as error:
+            if error.retryable:
+                raise
             log.warning("evidence was not resolved", code=error.code)
             return ()
 
@@ -59,13 +65,18 @@ class Reading:
         return pieces, tuple(known[piece.chunk_id] for piece in pieces)
 
     async def still_readable(self, drive: DriveContext, records: Sequence[Call]) -> list[Call]:
-        """Of records, those whose document versions, if they are of any, the owner may read at this moment."""
+        """Of records, those whose document versions, if they are of any, the owner may read at this moment.
+
+        Raises `PlacetError` while the executor is away.
+        """
         wanted = list(dict.fromkeys(ref.chunk_id for call in records for ref in call.refs))
         if not wanted:
             return list(records)
         try:
             allowed = await self._tools.readable(drive.run, wanted)
         except PlacetError as error:
+            if error.retryable:
+                raise
             log.warning("records were not authorized again", code=error.code)
             allowed = frozenset()
         return [call for call in records if allowed.issuperset(ref.chunk_id for ref in call.refs)]
@@ -89,6 +100,8 @@ class Reading:
                 drive.run, call, route, influence=Influence(), budget=Budget(), timeout_s=_TIMEOUT_S
             )
         except PlacetError as error:
+            if error.code in CALL_AWAY and drive.patient:
+                raise
             log.info("a result is gone", tool=call.tool, code=error.code)
             return {}
         return reply.result or {}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from placet.contracts.errors import PlacetError
 from placet.contracts.evidence import version_id
 from placet.contracts.execution import Citation
 from placet.contracts.runs import RunFinish
@@ -34,11 +35,12 @@ _ANSWER_CHARS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What an answer may rest on, as its owner may see it at this moment."""
+    """What an answer may rest on, as its owner may see it at this moment; `unchecked` when nobody could tell."""
 
     pieces: list[Evidence]
     citations: tuple[Citation, ...]
     records: list[Call]
+    unchecked: bool = False
 
     @property
     def empty(self) -> bool:
@@ -97,6 +99,9 @@ class Composition:
             speech = await self._speak(state, drive, deltas, material)
         if stop == "model_unavailable" and material.empty and finish is RunFinish.SUCCESS:
             finish = RunFinish.FAILED
+        if material.unchecked:
+            finish = RunFinish.FAILED if finish is RunFinish.SUCCESS else finish
+            await deltas.line(answers.sources_away(drive.run.language))
         if finish is RunFinish.SUCCESS and deltas.empty:
             await deltas.line(answers.nothing_found(drive.run.language))
         if speech.endless and finish is RunFinish.SUCCESS:
@@ -114,10 +119,15 @@ class Composition:
         return speech.tokens
 
     async def _material(self, state: RunState, drive: DriveContext, calls: Sequence[Call]) -> Material:
-        await self._reading.restore(drive, calls, route_of(state))
-        pieces, citations = await self._reading.current(drive, calls)
-        records = [call for call in calls if is_record(call) and drive.bodies.get(call.call_id)]
-        return Material(pieces, citations, await self._reading.still_readable(drive, records))
+        try:
+            await self._reading.restore(drive, calls, route_of(state))
+            pieces, citations = await self._reading.current(drive, calls)
+            records = [call for call in calls if is_record(call) and drive.bodies.get(call.call_id)]
+            return Material(pieces, citations, await self._reading.still_readable(drive, records))
+        except PlacetError:
+            if drive.patient:
+                raise
+            return Material([], (), [], unchecked=True)
 
     async def _speak(self, state: RunState, drive: DriveContext, deltas: Deltas, material: Material) -> Speech:
         """Let the model (or, without one, the documents) answer."""

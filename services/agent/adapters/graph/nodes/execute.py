@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from placet.contracts.errors import ErrorCode, NextHop, PlacetError
 from placet.contracts.execution import ToolReply
+from placet.messaging.rpc import UnreachedError
 from services.agent.adapters.graph.context import DriveContext
 from services.agent.adapters.graph.reading import Reading, influence_of
 from services.agent.adapters.graph.state import RunState, calls_of, route_of, usage_of
@@ -16,6 +17,7 @@ from services.agent.domain.calls import Call, CallStatus
 from services.agent.domain.evidence import refs_of
 from services.agent.domain.limits import Usage
 from services.agent.domain.outcomes import failed, next_hop
+from services.agent.domain.patience import CALL_AWAY
 from services.agent.ports import ToolDoor
 
 _ATTEMPTS = 4
@@ -60,11 +62,15 @@ class Execution:
         if proposal_id := record.proposal_of(call.call_id):
             # Announced by a worker that died: the proposal is there, and asking again might find it carried out.
             return replace(call, status=CallStatus.WAITING, proposal_id=proposal_id)
-        asked_before = call.call_id in record.proposed
+        asked_before = call.call_id in record.proposed and call.call_id not in drive.waited.unreached
         await drive.log.append("tool-proposed", {"call_id": call.call_id, "tool": call.tool, "risk": call.risk})
         try:
             reply = await self._answer(state, drive, calls, call)
         except PlacetError as error:
+            if error.code in CALL_AWAY and drive.patient:
+                if isinstance(error, UnreachedError) and not asked_before:
+                    drive.unreached.add(call.call_id)
+                raise
             done = failed(call, error)
             if asked_before and not call.reads and next_hop(done) in _NOT_WHEN_REPEATED:
                 # The first asking may have been carried out meanwhile, which would explain this very error.
@@ -90,8 +96,11 @@ class Execution:
         return done
 
     async def _answer(self, state: RunState, drive: DriveContext, calls: Sequence[Call], call: Call) -> ToolReply:
-        """Ask, and ask again about the same call while that is worthwhile. Raises `PlacetError`."""
-        usage = usage_of(state)
+        """Ask, and ask again about the same call while that is worthwhile.
+
+        Raises `PlacetError`; `UnreachedError` only when the call was delivered to nobody at any time.
+        """
+        usage, delivered = usage_of(state), False
         for attempt in range(1, _ATTEMPTS + 1):
             task = asyncio.create_task(self._ask(state, drive, calls, call, usage))
             drive.inflight[call.call_id] = task
@@ -100,7 +109,10 @@ class Execution:
                 reply = await asyncio.shield(task)
             except PlacetError as error:
                 drive.inflight.pop(call.call_id, None)
+                delivered = delivered or not isinstance(error, UnreachedError)
                 if not error.retryable or attempt == _ATTEMPTS:
+                    if delivered and isinstance(error, UnreachedError):
+                        raise PlacetError(error.code, error.message) from error
                     raise
                 await asyncio.sleep(_FIRST_PAUSE_S * 2 ** (attempt - 1) * (0.5 + random.random()))  # noqa: S311 - jitter
             else:
