@@ -6,13 +6,14 @@ import asyncio
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from placet.audit.trail import AuditTrail
 from placet.contracts.topology import DURABLES
 from placet.identity import keys
 from placet.identity.grants import GrantVerifier
 from placet.identity.signing import EventSigner, EventVerifier
-from placet.knowledge.embedders import embedder_of
+from placet.knowledge.embedders import embedder_named, embedder_of
 from placet.knowledge.intake import Intake
 from placet.knowledge.leftovers import Leftovers
 from placet.knowledge.rebuilding import Rebuilding
@@ -238,7 +239,8 @@ def _queue(
 def _documents(
     bus: Bus, database: Database, originals: ObjectStore, callers: Callers, audit: AuditTrail, settings: Settings
 ) -> DocumentRooms:
-    store = KnowledgeStore(database, originals, embedder_of(settings.pack_settings))
+    others = partial(embedder_named, settings=settings.pack_settings)
+    store = KnowledgeStore(database, originals, embedder_of(settings.pack_settings), others=others)
     rights, stored = DocumentRights(callers, audit), StoredDocuments(store)
     calls, changes = DocumentCalls(rights, stored), DocumentChanges(rights, stored, audit)
     events = EventWriter(bus, "knowledge")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -22,6 +20,7 @@ from placet.knowledge.search import Search
 from placet.knowledge.store import KnowledgeStore
 from placet.storage import OWNER
 from placet.testkit.postgres import PostgresRig
+from tests.integration.embedding_world import Letters, server_of_its_own
 from tests.integration.knowledge_world import add_base, add_document
 
 BATCH, DOCUMENTS = 4, 12
@@ -29,50 +28,13 @@ READER = KnowledgeScope("t", "rita", frozenset({"employee"}))
 ROOT = Path(__file__).resolve().parents[2]
 
 
-class Letters:
-    """A model that knows texts by their letters; every model has dimensions of its own, as real ones do."""
-
-    weight = 0.3
-
-    def __init__(self, model: str, dimensions: int) -> None:
-        self.model, self._dimensions = model, dimensions
-        self.asked = 0
-
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        self.asked += len(texts)
-        return [self._of(text) for text in texts]
-
-    def _of(self, text: str) -> list[float]:
-        vector = [0.1] * self._dimensions
-        for letter in text:
-            vector[ord(letter) % self._dimensions] += 1
-        length = sum(value * value for value in vector) ** 0.5
-        return [value / length for value in vector]
-
-
-class Slow(Letters):
-    """Takes its time, so that a kill finds it at work."""
-
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        await asyncio.sleep(0.1)
-        return await super().embed(texts)
-
-
 OLD, NEW = Letters("old", 20), Letters("new", 30)
 
 
 @pytest.fixture(scope="module")
 async def server() -> AsyncIterator[PostgresRig]:
-    """Of this module alone: which model serves is told for all of a database."""
-    directory = Path(tempfile.mkdtemp(prefix="placet-embed-"))
-    directory.chmod(0o755)
-    rig = PostgresRig(directory / "postgres")
-    try:
-        await rig.start()
-        yield rig
-    finally:
-        await rig.close()
-        shutil.rmtree(directory, ignore_errors=True)
+    async with server_of_its_own() as started:
+        yield started
 
 
 @pytest.fixture
@@ -150,7 +112,7 @@ import asyncio, sys
 from placet.knowledge import reembedding
 from placet.knowledge.reembedding import Reembedding
 from placet.storage import Database
-from tests.integration.test_knowledge_reembedding import Slow
+from tests.integration.embedding_world import Slow
 
 reembedding.BATCH = 4
 

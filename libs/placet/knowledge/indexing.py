@@ -19,13 +19,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.knowledge import scope as scopes
+from placet.knowledge.chunk_rows import Vectors, add_chunks
 from placet.knowledge.chunking import chunks_of
 from placet.knowledge.errors import NotFound, ParseError, ParseFailure, too_large
+from placet.knowledge.meanings import Meanings, OtherEmbedders, no_others
 from placet.knowledge.models import Chunk, Reading
 from placet.knowledge.parsed import ParsedDocument
 from placet.knowledge.ports import Database, Embedder, FileParser, OriginalStore
-from placet.knowledge.tokens import terms, tsvector
-from placet.knowledge.vectors import literal
+from placet.knowledge.tokens import terms
 
 STEP_CHUNKS = 64
 UNFINISHED = ("received", "reading", "indexing")
@@ -73,25 +74,13 @@ UPDATE knowledge.versions SET chunk_count = :chunks, chunks_done = :chunks, term
 """)  # noqa: S608
 
 # Held until the step commits: who may read the document does not change under the chunks that say so.
-_DOCUMENT = text("""
+_DOCUMENT = """
 SELECT scope_key, published_version FROM knowledge.documents
-WHERE tenant = :tenant AND document_id = :document_id FOR SHARE
-""")
-
-_ADD_BODY = text("""
-INSERT INTO knowledge.chunk_bodies (tenant, chunk_id, document_id, version, ordinal, page, section, body)
-VALUES (:tenant, :chunk_id, :document_id, :version, :ordinal, :page, :section, :body)
-""")
-
-_ADD_TERMS = text("""
-INSERT INTO knowledge.chunk_terms (tenant, chunk_id, document_id, version, scope_key, published, term_count, terms)
-VALUES (:tenant, :chunk_id, :document_id, :version, :scope_key, :published, :term_count, CAST(:terms AS tsvector))
-""")
-
-_ADD_VECTOR = text("""
-INSERT INTO knowledge.chunk_vectors (tenant, model, chunk_id, document_id, version, scope_key, published, embedding)
-VALUES (:tenant, :model, :chunk_id, :document_id, :version, :scope_key, :published, CAST(:embedding AS vector))
-""")
+WHERE tenant = :tenant AND document_id = :document_id FOR
+"""
+_WITH_OTHERS = text(_DOCUMENT + "SHARE")
+# Chunks that change places must not get vectors meanwhile: of which text, nobody could tell.
+_ALONE = text(_DOCUMENT + "UPDATE")
 
 Report = Callable[[Reading], Awaitable[None]]
 Where = dict[str, Any]
@@ -107,6 +96,7 @@ class Indexing:
     originals: OriginalStore
     parser: FileParser
     embedder: Embedder
+    others: OtherEmbedders = no_others
 
     async def run(self, tenant: str, document_id: str, version: int, report: Report = unheard) -> Reading:
         """Read the version from its original, or go on where another worker was stopped; what is done stays done.
@@ -137,7 +127,7 @@ class Indexing:
             await report(reading_of(row))
             batch = chunks[row.chunks_done : row.chunks_done + STEP_CHUNKS]
             texts = [indexed_text(title, chunk) for chunk in batch]
-            vectors = await self.embedder.embed(texts)
+            vectors = await self._meanings.of(texts)
             found = await asyncio.to_thread(_terms_of, texts)
             await self._step(where | {"plan": plan, "expected": row.chunks_done}, batch, found, vectors)
             row = await self._row(where)
@@ -153,16 +143,19 @@ class Indexing:
         chunks = await asyncio.to_thread(chunks_of, where["document_id"], where["version"], parsed)
         texts = [indexed_text(row.title, chunk) for chunk in chunks]
         found = await asyncio.to_thread(_terms_of, texts)
-        vectors: list[list[float]] = []
+        vectors: Vectors = {}
         for start in range(0, len(texts), STEP_CHUNKS):
-            vectors += await self.embedder.embed(texts[start : start + STEP_CHUNKS])
+            for model, more in (await self._meanings.of(texts[start : start + STEP_CHUNKS])).items():
+                vectors[model] = [*vectors.get(model, []), *more]
+        # A model that came into use, or was away, for a part of them only is left to the embedding in the background.
+        vectors = {model: found for model, found in vectors.items() if len(found) == len(texts)}
         counts = {"chunks": len(chunks), "terms": sum(map(len, found)), "plan": _digest(row.title, chunks)}
         async with self._transaction(where) as connection:
-            document = (await connection.execute(_DOCUMENT, where)).one()
+            document = (await connection.execute(_ALONE, where)).one()
             if (await connection.execute(_RECOUNT, where | counts)).rowcount:
                 await connection.execute(_DROP_FOR_REBUILD, where)
                 shown = {"scope_key": document.scope_key, "published": document.published_version == where["version"]}
-                await self._add(connection, where | shown, chunks, found, vectors)
+                await add_chunks(connection, where | shown, chunks, found, vectors)
 
     async def fail(self, where: Where, reason: ParseFailure, detail: str) -> Reading:
         """Give the version up; what was indexed of it goes."""
@@ -184,33 +177,19 @@ class Indexing:
                 row = (await connection.execute(_FIND, where)).one()
         return row
 
-    async def _step(
-        self, where: Where, batch: Sequence[Chunk], found: list[list[str]], vectors: Sequence[Sequence[float]]
-    ) -> None:
+    async def _step(self, where: Where, batch: Sequence[Chunk], found: list[list[str]], vectors: Vectors) -> None:
         """One commit. When another worker has made this step, it has, and nothing is written."""
         async with self._transaction(where) as connection:
-            document = (await connection.execute(_DOCUMENT, where)).one()
+            document = (await connection.execute(_WITH_OTHERS, where)).one()
             step = where | {"added": len(batch), "terms": sum(map(len, found))}
             if (await connection.execute(_STEP, step)).rowcount == 0:
                 return
             unseen = {"scope_key": document.scope_key, "published": False}
-            await self._add(connection, where | unseen, batch, found, vectors)
+            await add_chunks(connection, where | unseen, batch, found, vectors)
 
-    async def _add(
-        self,
-        connection: AsyncConnection,
-        where: Where,
-        chunks: Sequence[Chunk],
-        found: Sequence[list[str]],
-        vectors: Sequence[Sequence[float]],
-    ) -> None:
-        rows = [where | _row(chunk) for chunk in chunks]
-        await connection.execute(_ADD_BODY, rows)
-        counted = [{"term_count": len(one), "terms": tsvector(one)} for one in found]
-        await connection.execute(_ADD_TERMS, [row | more for row, more in zip(rows, counted, strict=True)])
-        if vectors:
-            meant = [{"model": self.embedder.model, "embedding": literal(vector)} for vector in vectors]
-            await connection.execute(_ADD_VECTOR, [row | more for row, more in zip(rows, meant, strict=True)])
+    @property
+    def _meanings(self) -> Meanings:
+        return Meanings(self.database, self.embedder, self.others)
 
     async def _row(self, where: Where) -> Any:
         async with self._transaction(where) as connection:
@@ -277,13 +256,3 @@ def _digest(title: str, chunks: Sequence[Chunk]) -> str:
     for chunk in chunks:
         found.update(f"\x00{chunk.ordinal}\x00{chunk.page}\x00{chunk.section}\x00{chunk.body}".encode())
     return found.hexdigest()
-
-
-def _row(chunk: Chunk) -> dict[str, Any]:
-    return {
-        "chunk_id": chunk.chunk_id,
-        "ordinal": chunk.ordinal,
-        "page": chunk.page,
-        "section": chunk.section,
-        "body": chunk.body,
-    }

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from placet.contracts.errors import PlacetError
 from placet.knowledge.embedders import NO_MODEL
@@ -44,9 +43,20 @@ WHERE model = :model AND status <> 'retired' AND (worker = :worker OR leased_unt
 RETURNING status
 """)  # noqa: S608 (constants only)
 
-_MISSING = text("SELECT tenant, chunk_id, document_id, searched FROM knowledge.to_embed(:model, :most)")
+# Row-level security shows bodies to who may read them, and to nobody else. Embedding reads all of them, so it has a
+# door of its own, which opens to a role that only this transaction takes on and to the holder of the lease.
+_TEXTS = text("SELECT tenant, chunk_id, document_id, plan, searched FROM knowledge.to_embed(:model, :worker, :most)")
+_AS_EMBEDDER = {"role": "placet_embedder"}
 
-# Publishing and changing who may read lock the document, so that scope and visibility are copied as they will stay.
+_INCOMPLETE = text("""
+SELECT EXISTS (
+    SELECT FROM knowledge.chunk_terms t
+    WHERE NOT EXISTS (SELECT FROM knowledge.chunk_vectors v
+                      WHERE v.tenant = t.tenant AND v.model = :model AND v.chunk_id = t.chunk_id))
+""")
+
+# Publishing, changing who may read and reading anew lock the document, so that scope and visibility are copied as they
+# will stay. A chunk that has been read anew meanwhile (`plan`) waits for the next batch.
 _LOCK = text("""
 SELECT 1 FROM knowledge.documents d
 JOIN unnest(CAST(:tenants AS text[]), CAST(:documents AS text[])) AS wanted (tenant, document_id)
@@ -56,7 +66,8 @@ ORDER BY d.tenant, d.document_id FOR SHARE OF d
 _ADD = text("""
 INSERT INTO knowledge.chunk_vectors (tenant, model, chunk_id, document_id, version, scope_key, published, embedding)
 SELECT t.tenant, :model, t.chunk_id, t.document_id, t.version, t.scope_key, t.published, CAST(:embedding AS vector)
-FROM knowledge.chunk_terms t WHERE t.tenant = :tenant AND t.chunk_id = :chunk_id
+FROM knowledge.chunk_terms t JOIN knowledge.versions v USING (tenant, document_id, version)
+WHERE t.tenant = :tenant AND t.chunk_id = :chunk_id AND v.plan IS NOT DISTINCT FROM CAST(:plan AS text)
 ON CONFLICT (tenant, model, chunk_id) DO NOTHING
 """)
 
@@ -104,7 +115,7 @@ class Reembedding:
         model = {"model": self.embedder.model}
         async with self.database.transaction() as connection:
             status = (await connection.execute(_LEASE, model | {"worker": self.worker})).scalar_one_or_none()
-            missing = await _missing(connection, self.embedder.model, BATCH) if status else []
+        missing = await self._texts() if status else []
         if missing:
             await self._embed(missing)
             return True
@@ -113,11 +124,22 @@ class Reembedding:
         async with self.database.transaction() as connection:
             return bool((await connection.execute(_DROP, {"most": DROPPED})).scalar_one())
 
+    async def _texts(self) -> Sequence[Any]:
+        values = {"model": self.embedder.model, "worker": self.worker, "most": BATCH}
+        async with self.database.transaction(local=_AS_EMBEDDER, read_only=True) as connection:
+            return (await connection.execute(_TEXTS, values)).all()
+
     async def _embed(self, missing: Sequence[Any]) -> None:
         """The slow part outside any transaction; then the whole batch or nothing of it."""
         vectors = await self.embedder.embed([row.searched for row in missing])
         added = [
-            {"model": self.embedder.model, "tenant": row.tenant, "chunk_id": row.chunk_id, "embedding": literal(vector)}
+            {
+                "model": self.embedder.model,
+                "tenant": row.tenant,
+                "chunk_id": row.chunk_id,
+                "plan": row.plan,
+                "embedding": literal(vector),
+            }
             for row, vector in zip(missing, vectors, strict=True)
         ]
         documents = {"tenants": [row.tenant for row in missing], "documents": [row.document_id for row in missing]}
@@ -128,13 +150,9 @@ class Reembedding:
     async def _switch(self) -> bool:
         """Serve, unless a chunk came in meanwhile. Searches that have begun end with the old vectors."""
         async with self.database.transaction() as connection:
-            if await _missing(connection, self.embedder.model, 1):
+            if (await connection.execute(_INCOMPLETE, {"model": self.embedder.model})).scalar_one():
                 return True
             await connection.execute(_RETIRE, {"model": self.embedder.model})
             await connection.execute(_SERVE, {"model": self.embedder.model})
         _log.info("search now uses the embedding model %s", self.embedder.model)
         return True
-
-
-async def _missing(connection: AsyncConnection, model: str, most: int) -> Sequence[Any]:
-    return (await connection.execute(_MISSING, {"model": model, "most": most})).all()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
+from functools import cache
 
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.knowledge import catalogue
 from placet.knowledge.acl import AccessLists
 from placet.knowledge.indexing import Indexing
 from placet.knowledge.ingest import Ingest
+from placet.knowledge.meanings import OtherEmbedders, no_others
 from placet.knowledge.models import (
     Acl,
     DocumentInfo,
@@ -42,16 +44,17 @@ class KnowledgeStore:
         embedder: Embedder,
         parser: FileParser | None = None,
         *,
-        others: Callable[[str], Embedder | None] = lambda _: None,
+        others: OtherEmbedders = no_others,
     ) -> None:
-        """`others` gives the embedder of a model by name: search asks the serving one while another is prepared."""
+        """`others` gives the embedder of a model by name: the serving one is asked, too, while another is prepared."""
+        others = cache(others)
         self._database = database
         self._originals = originals
         self._parser = parser or Parser()
         self._search = Search(database, embedder, others)
         self._publishing = Publishing(database)
         self._access = AccessLists(database)
-        self.indexing = Indexing(database, originals, self._parser, embedder)
+        self.indexing = Indexing(database, originals, self._parser, embedder, others)
         self._ingest = Ingest(database, self.indexing)
 
     # -- reading ---------------------------------------------------------------------------------------------------

@@ -3,13 +3,14 @@
 from placet.storage.database import Database, create_engine
 from placet.storage.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from placet.storage.migrate import migrate
-from placet.storage.roles import AGENT, APPROVAL, DATABASE, EXECUTOR, OWNER, READER, ensure_roles
+from placet.storage.roles import AGENT, APPROVAL, DATABASE, EMBEDDER, EXECUTOR, OWNER, READER, ensure_roles
 from placet.storage.seed import seed_business
 
 __all__ = [
     "AGENT",
     "APPROVAL",
     "DATABASE",
+    "EMBEDDER",
     "EXECUTOR",
     "OWNER",
     "READER",

@@ -14,6 +14,9 @@ EXECUTOR = "placet_executor"
 AGENT = "placet_agent"
 APPROVAL = "placet_approval"
 READER = "placet_reader"  # for queries that a model wrote: it may read some views, and nothing else
+# Nobody's login: what the executor becomes for the one transaction that fetches text to embed. Its ordinary
+# transactions have none of this role's rights.
+EMBEDDER = "placet_embedder"
 ROLES = (OWNER, EXECUTOR, AGENT, APPROVAL, READER)
 
 CHECKPOINTS = "checkpoints"
@@ -33,6 +36,7 @@ async def ensure_roles(admin_url: str, passwords: Mapping[str, str], *, database
         await server.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
         for role in ROLES:
             await _ensure_role(server, role, passwords[role])
+        await _ensure_embedder(server)
         await _ensure_database(server, database)
         inside = make_url(admin_url).set(database=database).render_as_string(hide_password=False)
         async with await psycopg.AsyncConnection.connect(inside) as connection:
@@ -40,13 +44,23 @@ async def ensure_roles(admin_url: str, passwords: Mapping[str, str], *, database
 
 
 async def _ensure_role(server: psycopg.AsyncConnection, role: str, password: str) -> None:
-    known = await (await server.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,))).fetchone()
-    if known is None:
+    if not await _known(server, role):
         await server.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
     # Hashed here: the plain password reaches neither the server's log nor its statement statistics.
     verifier = server.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
     statement = "ALTER ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION PASSWORD {}"
     await server.execute(sql.SQL(statement).format(sql.Identifier(role), sql.Literal(verifier)))
+
+
+async def _ensure_embedder(server: psycopg.AsyncConnection) -> None:
+    if not await _known(server, EMBEDDER):
+        await server.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(EMBEDDER)))
+    statement = "GRANT {} TO {} WITH INHERIT FALSE, SET TRUE"
+    await server.execute(sql.SQL(statement).format(sql.Identifier(EMBEDDER), sql.Identifier(EXECUTOR)))
+
+
+async def _known(server: psycopg.AsyncConnection, role: str) -> bool:
+    return await (await server.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,))).fetchone() is not None
 
 
 async def _ensure_database(server: psycopg.AsyncConnection, database: str) -> None:
