@@ -143,19 +143,19 @@ class Indexing:
         chunks = await asyncio.to_thread(chunks_of, where["document_id"], where["version"], parsed)
         texts = [indexed_text(row.title, chunk) for chunk in chunks]
         found = await asyncio.to_thread(_terms_of, texts)
-        vectors: Vectors = {}
+        vectors: dict[str, list[Sequence[float]]] = {}
         for start in range(0, len(texts), STEP_CHUNKS):
             for model, more in (await self._meanings.of(texts[start : start + STEP_CHUNKS])).items():
-                vectors[model] = [*vectors.get(model, []), *more]
+                vectors.setdefault(model, []).extend(more)
         # A model that came into use, or was away, for a part of them only is left to the embedding in the background.
-        vectors = {model: found for model, found in vectors.items() if len(found) == len(texts)}
+        complete = {model: every for model, every in vectors.items() if len(every) == len(texts)}
         counts = {"chunks": len(chunks), "terms": sum(map(len, found)), "plan": _digest(row.title, chunks)}
         async with self._transaction(where) as connection:
             document = (await connection.execute(_ALONE, where)).one()
             if (await connection.execute(_RECOUNT, where | counts)).rowcount:
                 await connection.execute(_DROP_FOR_REBUILD, where)
                 shown = {"scope_key": document.scope_key, "published": document.published_version == where["version"]}
-                await add_chunks(connection, where | shown, chunks, found, vectors)
+                await add_chunks(connection, where | shown, chunks, found, complete)
 
     async def fail(self, where: Where, reason: ParseFailure, detail: str) -> Reading:
         """Give the version up; what was indexed of it goes."""

@@ -6,8 +6,8 @@ from alembic import op
 
 from placet.storage.roles import EMBEDDER, EXECUTOR
 
-revision = "0013"
-down_revision: str | None = "0012"
+revision = "0014"
+down_revision: str | None = "0013"
 branch_labels: str | None = None
 depends_on: str | None = None
 
