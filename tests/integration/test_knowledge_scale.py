@@ -128,16 +128,17 @@ async def test_sketches_find_what_comparing_every_vector_would_find(
     postgres_rig: PostgresRig, company: Company, monkeypatch: pytest.MonkeyPatch, graph: bool
 ) -> None:
     """Judged by how near it is: these vectors are noise, among which the ten nearest are hardly nearer than others."""
-    monkeypatch.setattr(vectors, "GRAPH_FROM_CHUNKS", 2_000 if graph else 10**9)
+    monkeypatch.setattr(vectors, "GRAPH_FROM_CHUNKS", 1 if graph else 10**9)
     reader = company.reader("everything")
-    async with postgres_rig.database().transaction(
-        local={**scopes.settings(reader), **vectors.SETTINGS}, read_only=True
-    ) as connection:
-        readable: ReadableScope = await scopes.resolve(connection, reader)
+    local = {**scopes.settings(reader), **vectors.SETTINGS}
+    async with postgres_rig.database().pipeline(local=local) as pipeline:
+        readable: ReadableScope = await scopes.resolve(pipeline, reader)
         assert (readable.chunks, readable.term_total) == (CHUNKS, CHUNKS * WORDS_PER_CHUNK)
         assert readable.mostly
         for _, vector in company.questions:
-            near = await vectors.nearest(connection, readable, model=MODEL, vector=vector, limit=50)
+            near = await vectors.similarities(
+                await vectors.ask(pipeline, readable, model=MODEL, vector=vector, limit=50)
+            )
             nearest = company.similarities(vector)
             assert len(near) == 50
             assert max(near.values()) == pytest.approx(nearest[0], abs=1e-3)

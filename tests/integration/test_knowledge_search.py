@@ -8,7 +8,7 @@ from sqlalchemy import text
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.knowledge.embedders import NoEmbedder
 from placet.knowledge.errors import NotFound
-from placet.knowledge.lexical import OCCURRENCES
+from placet.knowledge.lexical import OCCURRENCES, STEPS
 from placet.knowledge.models import Hit, KnowledgeScope
 from placet.knowledge.parser import Parser
 from placet.knowledge.scope import settings
@@ -279,5 +279,5 @@ async def test_counts_read_back_from_ranks_are_exact(postgres_rig: PostgresRig, 
     """Up to 255, where PostgreSQL keeps no more positions."""
     query = text(f"SELECT {OCCURRENCES % ':term'} FROM (SELECT CAST(:terms AS tsvector) AS terms) held")
     async with postgres_rig.database().transaction(read_only=True) as connection:
-        parameters = {"terms": tsvector(["noise", *["wort"] * count]), "term": quoted("wort")}
+        parameters = {"terms": tsvector(["noise", *["wort"] * count]), "term": quoted("wort"), "steps": STEPS}
         assert (await connection.execute(query, parameters)).scalar_one() == min(count, 255)

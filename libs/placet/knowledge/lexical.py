@@ -14,8 +14,8 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from sqlalchemy import TextClause, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from placet.knowledge.ports import Pipeline
 from placet.knowledge.ranking import K1, B, Candidate, Corpus
 from placet.knowledge.scope import ReadableScope
 from placet.knowledge.tokens import quoted
@@ -53,10 +53,8 @@ FROM (SELECT place, entries, ({_HELD} AND sampled) AS seen FROM ({_ASKED}) asked
 # gives the count exactly (the steps are wider than a 4-byte float's precision up to n = 255, where positions end), in a
 # ninth of the time that unpacking the vector takes.
 _RANKS = [0.1 * total / 1.64493406685 for total in accumulate(1 / (n * n) for n in range(1, 256))]
-_STEPS = [_RANKS[0] / 2, *((low + high) / 2 for low, high in pairwise(_RANKS))]
-OCCURRENCES = (
-    f"width_bucket(ts_rank(terms, (SELECT CAST(%s AS tsquery))), CAST('{{{','.join(map(str, _STEPS))}}}' AS real[]))"
-)
+STEPS = "{" + ",".join(f"{at:.9g}" for at in [_RANKS[0] / 2, *((a + b) / 2 for a, b in pairwise(_RANKS))]) + "}"
+OCCURRENCES = "width_bucket(ts_rank(terms, (SELECT CAST(%s AS tsquery))), (SELECT CAST(:steps AS real[])))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +66,16 @@ class Selection:
     but_not: str = ""
 
 
-async def corpus_of(connection: AsyncConnection, readable: ReadableScope, wanted: list[str]) -> Corpus:
+async def corpus_of(pipeline: Pipeline, readable: ReadableScope, wanted: list[str]) -> Corpus:
     """In how many readable chunks each term occurs."""
     statement = _COUNTS if readable.chunks <= EXACT_CHUNKS else _ESTIMATES
-    rows = (await connection.execute(statement, _where(readable) | {"words": wanted})).all()
+    rows = await (await pipeline.send(statement, _where(readable) | {"words": wanted})).rows()
     counts = {wanted[row.place - 1]: int(row.chunks) for row in rows}
     return Corpus(chunks=readable.chunks, term_total=readable.term_total, document_counts=counts)
 
 
 async def candidates_of(
-    connection: AsyncConnection, readable: ReadableScope, corpus: Corpus, wanted: list[str]
+    pipeline: Pipeline, readable: ReadableScope, corpus: Corpus, wanted: list[str]
 ) -> list[Candidate]:
     """The readable chunks that rank best by words, with how often each term occurs in them."""
     found = [term for term in wanted if corpus.document_counts.get(term)] or wanted[:1]
@@ -86,6 +84,7 @@ async def candidates_of(
     exact = readable.chunks <= EXACT_CHUNKS
     chosen = [Selection(tuple(found))] if exact else selections(found, corpus, RANKED_ROWS)
     parameters = _where(readable) | {
+        "steps": STEPS,
         "rows": EXACT_CHUNKS if exact else RANKED_ROWS,
         "limit": CANDIDATES,
         "norm": K1 * (1 - B),
@@ -96,7 +95,7 @@ async def candidates_of(
     parameters |= {f"t{index}": quoted(term) for index, term in enumerate(found)}
     parameters |= {f"w{index}": corpus.weight(term) for index, term in enumerate(found)}
     statement = _ranked(len(found), tuple((selection.all, bool(selection.but_not)) for selection in chosen))
-    rows = (await connection.execute(statement, parameters)).all()
+    rows = await (await pipeline.send(statement, parameters)).rows()
     return [
         Candidate(row.chunk_id, row.term_count, {t: n for t, n in zip(found, row.counts, strict=True) if n})
         for row in rows

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
+from sqlalchemy import TextClause
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from placet.knowledge.parsed import ParsedDocument
+
+
+class Answer(Protocol):
+    """Rows of a statement that was sent."""
+
+    async def rows(self) -> Sequence[Any]:
+        """All of them, once; columns are attributes."""
+        ...
+
+
+class Pipeline(Protocol):
+    """A read-only transaction whose statements do not wait for each other's rows."""
+
+    async def send(self, statement: TextClause, parameters: Mapping[str, Any]) -> Answer: ...
 
 
 class Database(Protocol):
@@ -18,6 +33,10 @@ class Database(Protocol):
         self, *, local: Mapping[str, str] | None = None, read_only: bool = False
     ) -> AbstractAsyncContextManager[AsyncConnection]:
         """One transaction; `local` are settings that end with it."""
+        ...
+
+    def pipeline(self, *, local: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Pipeline]:
+        """The same for reading, when there are many small statements. Rows may be fetched after its end, too."""
         ...
 
 

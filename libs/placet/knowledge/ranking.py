@@ -50,11 +50,12 @@ def bm25(candidates: Sequence[Candidate], corpus: Corpus, wanted: Sequence[str])
     The score is BM25 as a share of the most that any chunk could have for `wanted`, so that a question whose words are
     hardly found says so: that is what lets meaning win where words fail (`fuse`).
     """
-    most = sum(corpus.weight(term) for term in wanted) * (K1 + 1)
+    weights = {term: corpus.weight(term) for term in wanted}
+    most = sum(weights.values()) * (K1 + 1)
     scores: dict[str, float] = {}
     for candidate in candidates:
         norm = K1 * (1 - B + B * candidate.length / corpus.average)
-        score = sum(corpus.weight(term) * count * (K1 + 1) / (count + norm) for term, count in candidate.counts.items())
+        score = sum(weights[term] * count * (K1 + 1) / (count + norm) for term, count in candidate.counts.items())
         scores[candidate.chunk_id] = score / most if most else 0.0
     return _best_first(scores)
 
@@ -92,7 +93,9 @@ def snippet(body: str, wanted: Sequence[str], corpus: Corpus | None = None) -> s
     parts = sentences(body)
     if not parts:
         return ""
-    best = max(range(len(parts)), key=lambda index: (_telling(parts[index], wanted, corpus), -index))
+    weights = {term: corpus.weight(term) if corpus is not None else 1.0 for term in wanted}
+    telling = [_telling(part, weights) for part in parts] if len(parts) > 1 else [0.0]
+    best = telling.index(max(telling))
     held = parts[best]
     for part in parts[best + 1 :]:
         if columns(held) + columns(part) > SNIPPET_COLUMNS:
@@ -101,6 +104,6 @@ def snippet(body: str, wanted: Sequence[str], corpus: Corpus | None = None) -> s
     return held if columns(held) <= 2 * SNIPPET_COLUMNS else held[:SNIPPET_COLUMNS].rstrip() + "…"
 
 
-def _telling(sentence: str, wanted: Sequence[str], corpus: Corpus | None) -> float:
+def _telling(sentence: str, weights: Mapping[str, float]) -> float:
     present = set(terms(sentence))
-    return sum(corpus.weight(term) if corpus is not None else 1.0 for term in wanted if term in present)
+    return sum(weight for term, weight in weights.items() if term in present)

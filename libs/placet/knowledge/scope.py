@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from placet.knowledge.models import KnowledgeScope
+from placet.knowledge.ports import Pipeline
 
 MOSTLY = 0.5
 
@@ -72,9 +72,9 @@ FROM keys JOIN knowledge.scope_totals t ON t.tenant = :tenant AND t.scope_key = 
 """)
 
 
-async def resolve(connection: AsyncConnection, scope: KnowledgeScope) -> ReadableScope:
+async def resolve(pipeline: Pipeline, scope: KnowledgeScope) -> ReadableScope:
     """What `scope` may read now. The transaction carries `settings(scope)`."""
-    row = (await connection.execute(_RESOLVE, {"tenant": scope.tenant})).one()
+    (row,) = await (await pipeline.send(_RESOLVE, {"tenant": scope.tenant})).rows()
     chunks = int(row.chunks)
     mostly = chunks >= MOSTLY * int(row.all_chunks)
     of_all = int(row.chunks_of_all)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from placet.contracts.errors import PlacetError
 from placet.knowledge import scope as scopes
@@ -16,7 +15,7 @@ from placet.knowledge import vectors
 from placet.knowledge.embedders import NO_MODEL
 from placet.knowledge.lexical import candidates_of, corpus_of
 from placet.knowledge.models import Hit, KnowledgeScope
-from placet.knowledge.ports import Database, Embedder
+from placet.knowledge.ports import Answer, Database, Embedder, Pipeline
 from placet.knowledge.ranking import Corpus, bm25, coverage, fuse, snippet
 from placet.knowledge.scope import ReadableScope
 from placet.knowledge.tokens import query_terms
@@ -47,6 +46,18 @@ class Question:
     vector: list[float] | None
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What ranking gave, best first, and the bodies that are read of it."""
+
+    wanted: list[str]
+    corpus: Corpus
+    counts: Mapping[str, Mapping[str, int]]
+    near: Mapping[str, float]
+    ranked: Mapping[str, float]
+    bodies: Answer
+
+
 class Search:
     """Reads only; one instance serves all actors.
 
@@ -68,20 +79,23 @@ class Search:
         wanted = query_terms(query[:MAX_QUERY])
         question = await self._question(query, wanted)
         local = {**scopes.settings(scope), **vectors.SETTINGS}
-        async with self._database.transaction(local=local, read_only=True) as connection:
-            readable = await scopes.resolve(connection, scope)
-            if not self._another_serves(readable.model):
-                return await _found(connection, readable, question, k)
-        # The model was changed since the last search: once, and with the connection given back while it is loaded.
-        question = await self._question(query, wanted)
-        async with self._database.transaction(local=local, read_only=True) as connection:
-            return await _found(connection, await scopes.resolve(connection, scope), question, k)
+        async with self._database.pipeline(local=local) as pipeline:
+            readable = await scopes.resolve(pipeline, scope)
+            found = None if self._another_serves(readable.model) else await _find(pipeline, readable, question, k)
+        if found is None:
+            # The model was changed since the last search: once, and with the connection given back while it is loaded.
+            question = await self._question(query, wanted)
+            async with self._database.pipeline(local=local) as pipeline:
+                found = await _find(pipeline, await scopes.resolve(pipeline, scope), question, k)
+        return await _hits(found, k)
 
     async def resolve(self, scope: KnowledgeScope, chunk_ids: Sequence[str]) -> list[Hit]:
         """Of `chunk_ids`, in their order, those that exist, are published and may be read now. Others are left out."""
-        async with self._database.transaction(local=scopes.settings(scope), read_only=True) as connection:
-            bodies = await _read_bodies(connection, scope.tenant, list(dict.fromkeys(chunk_ids)))
-        return [_hit(bodies[chunk_id]) for chunk_id in dict.fromkeys(chunk_ids) if chunk_id in bodies]
+        wanted = list(dict.fromkeys(chunk_ids))
+        async with self._database.pipeline(local=scopes.settings(scope)) as pipeline:
+            answer = await _ask_for_bodies(pipeline, scope.tenant, wanted)
+        bodies = await _bodies(answer)
+        return [_hit(bodies[chunk_id]) for chunk_id in wanted if chunk_id in bodies]
 
     async def _question(self, query: str, wanted: list[str]) -> Question:
         """Embedded before a connection is held."""
@@ -104,25 +118,30 @@ class Search:
         return True
 
 
-async def _found(connection: AsyncConnection, readable: ReadableScope, question: Question, k: int) -> list[Hit]:
-    wanted, embedder = question.wanted, question.embedder
-    corpus = await corpus_of(connection, readable, wanted)
-    candidates = await candidates_of(connection, readable, corpus, wanted)
-    near: dict[str, float] = {}
+async def _find(pipeline: Pipeline, readable: ReadableScope, question: Question, k: int) -> Found:
+    nearest = None
     if question.vector is not None:
-        near = await vectors.nearest(
-            connection, readable, model=embedder.model, vector=question.vector, limit=VECTOR_CANDIDATES
+        nearest = await vectors.ask(
+            pipeline, readable, model=question.embedder.model, vector=question.vector, limit=VECTOR_CANDIDATES
         )
-    ranked = fuse(bm25(candidates, corpus, wanted), near, embedder.weight)
-    bodies = await _read_bodies(connection, readable.tenant, list(ranked)[: k + SPARE])
+    corpus = await corpus_of(pipeline, readable, question.wanted)
+    candidates = await candidates_of(pipeline, readable, corpus, question.wanted)
+    near = await vectors.similarities(nearest) if nearest is not None else {}
+    ranked = fuse(bm25(candidates, corpus, question.wanted), near, question.embedder.weight)
+    bodies = await _ask_for_bodies(pipeline, readable.tenant, list(ranked)[: k + SPARE])
     counts = {candidate.chunk_id: candidate.counts for candidate in candidates}
-    readable_now = [(chunk_id, score) for chunk_id, score in ranked.items() if chunk_id in bodies]
+    return Found(question.wanted, corpus, counts, near, ranked, bodies)
+
+
+async def _hits(found: Found, k: int) -> list[Hit]:
+    bodies = await _bodies(found.bodies)
+    readable_now = [(chunk_id, score) for chunk_id, score in found.ranked.items() if chunk_id in bodies]
     return [
         replace(
-            _hit(bodies[chunk_id], wanted, corpus),
+            _hit(bodies[chunk_id], found.wanted, found.corpus),
             score=round(score, 6),
-            coverage=round(coverage(counts.get(chunk_id, {}), wanted, corpus), 4),
-            similarity=near.get(chunk_id),
+            coverage=round(coverage(found.counts.get(chunk_id, {}), found.wanted, found.corpus), 4),
+            similarity=found.near.get(chunk_id),
         )
         for chunk_id, score in readable_now[:k]
     ]
@@ -133,10 +152,14 @@ def _embeddable(query: str) -> str:
     return query[:MAX_EMBEDDED].encode("utf-8", "replace").decode()
 
 
-async def _read_bodies(connection: AsyncConnection, tenant: str, chunk_ids: list[str]) -> dict[str, Any]:
-    """Rows by chunk id, under row-level security: this read is the check after the search."""
-    rows = (await connection.execute(_BODIES, {"tenant": tenant, "ids": chunk_ids})).all()
-    return {row.chunk_id: row for row in rows}
+async def _ask_for_bodies(pipeline: Pipeline, tenant: str, chunk_ids: list[str]) -> Answer:
+    """Under row-level security: this read is the check after the search."""
+    return await pipeline.send(_BODIES, {"tenant": tenant, "ids": chunk_ids})
+
+
+async def _bodies(answer: Answer) -> dict[str, Any]:
+    """Rows by chunk id."""
+    return {row.chunk_id: row for row in await answer.rows()}
 
 
 def _hit(row: Any, wanted: Sequence[str] = (), corpus: Corpus | None = None) -> Hit:

@@ -34,9 +34,12 @@ _stemmer = snowballstemmer.stemmer("english")
 
 
 @lru_cache(maxsize=50_000)
-def _stem(word: str) -> str:
+def _term(word: str) -> str:
+    """Of a word that stands between spaces or separators."""
+    if not word.isascii() or not word.isalpha():
+        return word.replace(",", "")[:MAX_TERM] if "," in word or "." in word else word[:MAX_TERM]
     with _lock:  # the stemmer keeps its working state on the instance
-        return str(_stemmer.stemWord(word))
+        return str(_stemmer.stemWord(word[:MAX_TERM]))
 
 
 def normalise(text: str) -> str:
@@ -53,14 +56,11 @@ def terms(text: str) -> list[str]:
     """The terms of a text, in order. Case and the width of letters do not matter."""
     found: list[str] = []
     for word in _WORD.findall(normalise(text).casefold()):
-        if word.isascii() and word.isalpha():
-            found.append(_stem(word[:MAX_TERM]))
-        elif _IS_UNSPACED.match(word):
-            found.extend(word[i : i + 2] for i in range(max(1, len(word) - 1)))
-        elif "," in word or "." in word:
-            found.append(word.replace(",", "")[:MAX_TERM])
+        if word.isascii() or not _IS_UNSPACED.match(word):
+            # Long runs are noise, each seen once: not worth remembering.
+            found.append(_term(word) if len(word) <= MAX_TERM else _term.__wrapped__(word))
         else:
-            found.append(word[:MAX_TERM])
+            found.extend([word[i : i + 2] for i in range(max(1, len(word) - 1))])
     return found
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from placet.knowledge.ports import Answer, Pipeline
 from placet.knowledge.scope import ReadableScope
 
 EXACT_CHUNKS = 2_000
@@ -71,13 +71,10 @@ def sketch(vector: Sequence[float]) -> str:
     return "".join("1" if value > 0 else "0" for value in vector[:SKETCH_BITS]).ljust(SKETCH_BITS, "0")
 
 
-async def nearest(
-    connection: AsyncConnection, readable: ReadableScope, *, model: str, vector: Sequence[float], limit: int
-) -> dict[str, float]:
-    """Chunk ids with their similarity, nearest first. A narrow scope gets its full `limit`.
-
-    The transaction carries `SETTINGS`.
-    """
+async def ask(
+    pipeline: Pipeline, readable: ReadableScope, *, model: str, vector: Sequence[float], limit: int
+) -> Answer:
+    """Send for the nearest chunks. A narrow scope gets its full `limit`. The transaction carries `SETTINGS`."""
     parameters: dict[str, object] = {
         "tenant": readable.tenant,
         "model": model,
@@ -89,8 +86,12 @@ async def nearest(
     if readable.chunks > EXACT_CHUNKS:
         statement = _GRAPH if _is_most(readable) else _SKETCHED
         parameters |= {"sketch": sketch(vector), "sketched": SKETCHED}
-    rows = (await connection.execute(statement, parameters)).all()
-    return {row.chunk_id: round(1.0 - row.distance, 4) for row in rows}
+    return await pipeline.send(statement, parameters)
+
+
+async def similarities(nearest: Answer) -> dict[str, float]:
+    """Chunk ids with their similarity, nearest first."""
+    return {row.chunk_id: round(1.0 - row.distance, 4) for row in await nearest.rows()}
 
 
 def _is_most(readable: ReadableScope) -> bool:

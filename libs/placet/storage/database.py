@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import lru_cache
+from typing import Any, cast
 
-from sqlalchemy import exc, text
+import psycopg
+from psycopg.rows import namedtuple_row
+from sqlalchemy import TextClause, exc, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncTransaction, create_async_engine
 
@@ -17,6 +21,7 @@ IDLE_TIMEOUT_MS = 30_000
 CONNECT_TIMEOUT_S = 5
 POOL_TIMEOUT_S = 5.0
 _CANCELED = ("57014", "55P03")  # statement_timeout, lock_timeout
+_DIALECT = make_url("postgresql+psycopg://").get_dialect()()
 
 
 def create_engine(url: str, *, pool_size: int = 5, overflow: int = 10, application: str = "placet") -> AsyncEngine:
@@ -81,6 +86,35 @@ class Database:
                 raise
             raise translated from error
 
+    @asynccontextmanager
+    async def pipeline(self, *, local: Mapping[str, str] | None = None) -> AsyncIterator[Pipeline]:
+        """One read-only transaction whose statements are sent without waiting for the rows of those before.
+
+        Half the time of `transaction` for many small statements. Whatever fails in it costs the connection, which may
+        be in the middle of anything. Raises like `transaction`; rows may be fetched after its end, too.
+        """
+        try:
+            async with self.engine.connect() as connection:
+                await connection.execution_options(postgresql_readonly=True)
+                driver = cast("psycopg.AsyncConnection[Any]", (await connection.get_raw_connection()).driver_connection)
+                try:
+                    async with driver.pipeline():
+                        pipeline = Pipeline(driver)
+                        if local:
+                            await pipeline.send(*_local_settings(local))
+                        yield pipeline
+                        await driver.commit()
+                except BaseException:
+                    await connection.invalidate()
+                    raise
+        except exc.TimeoutError as error:
+            raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "No database connection is free.") from error
+        except (exc.DBAPIError, psycopg.Error) as error:
+            translated = _translated(error)
+            if translated is None:
+                raise
+            raise translated from error
+
     async def ping(self) -> None:
         """Raises PlacetError when the database does not answer."""
         async with self.transaction(read_only=True) as connection:
@@ -90,12 +124,46 @@ class Database:
         await self.engine.dispose()
 
 
+class Pipeline:
+    """What `Database.pipeline` gives: for the driver itself, in the SQL of `sqlalchemy.text`."""
+
+    def __init__(self, driver: psycopg.AsyncConnection[Any]) -> None:
+        self._driver = driver
+
+    async def send(self, statement: TextClause, parameters: Mapping[str, Any]) -> Answer:
+        cursor = self._driver.cursor(row_factory=namedtuple_row)
+        return Answer(await cursor.execute(_driver_sql(statement), parameters))
+
+
+class Answer:
+    """Rows that are on their way."""
+
+    def __init__(self, cursor: psycopg.AsyncCursor[Any]) -> None:
+        self._cursor = cursor
+
+    async def rows(self) -> Sequence[Any]:
+        """All of them, once; columns are attributes."""
+        return await self._cursor.fetchall()
+
+
+@lru_cache(maxsize=1024)
+def _driver_sql(statement: TextClause) -> bytes:
+    return str(statement.compile(dialect=_DIALECT)).encode()
+
+
 async def _set_local(connection: AsyncConnection, local: Mapping[str, str]) -> None:
     if local:
-        calls = ", ".join(f"set_config(:n{i}, :v{i}, true)" for i in range(len(local)))
-        names = {f"n{i}": name for i, name in enumerate(local)}
-        values = {f"v{i}": value for i, value in enumerate(local.values())}
-        await connection.execute(text(f"SELECT {calls}"), names | values)
+        await connection.execute(*_local_settings(local))
+
+
+def _local_settings(local: Mapping[str, str]) -> tuple[TextClause, dict[str, str]]:
+    names = {f"n{i}": name for i, name in enumerate(local)}
+    return _set_config(len(local)), names | {f"v{i}": value for i, value in enumerate(local.values())}
+
+
+@lru_cache(maxsize=64)
+def _set_config(count: int) -> TextClause:
+    return text(f"SELECT {', '.join(f'set_config(:n{i}, :v{i}, true) AS s{i}' for i in range(count))}")
 
 
 async def _commit(work: AsyncTransaction, read_only: bool) -> None:
@@ -107,10 +175,11 @@ async def _commit(work: AsyncTransaction, read_only: bool) -> None:
         raise
 
 
-def _translated(error: exc.DBAPIError) -> PlacetError | None:
-    state = getattr(error.orig, "sqlstate", None) or ""
-    if state in _CANCELED:
+def _translated(error: exc.DBAPIError | psycopg.Error) -> PlacetError | None:
+    cause = error.orig if isinstance(error, exc.DBAPIError) else error
+    if getattr(cause, "sqlstate", None) in _CANCELED:
         return PlacetError(ErrorCode.TIMEOUT, "The database took too long.")
-    if isinstance(error, exc.OperationalError | exc.InterfaceError) or error.connection_invalidated:
+    lost = isinstance(error, exc.DBAPIError) and error.connection_invalidated
+    if lost or isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError):
         return PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The database is not available.")
     return None

@@ -64,9 +64,10 @@ async def run(rig: PostgresRig, questions: QuestionSet, tenant: str) -> Outcome:
     found["library"] = _library(questions, numbers)
     for key, text in questions.queries.items():
         (vector,) = await embedder.embed([text])
-        async with rig.database().transaction(local=local, read_only=True) as connection:
-            readable = await scopes.resolve(connection, reader)
-            near = await vectors.nearest(connection, readable, model=embedder.model, vector=vector, limit=_PASSAGES)
+        async with rig.database().pipeline(local=local) as pipeline:
+            readable = await scopes.resolve(pipeline, reader)
+            nearest = await vectors.ask(pipeline, readable, model=embedder.model, vector=vector, limit=_PASSAGES)
+            near = await vectors.similarities(nearest)
         found["vector"][key] = _documents(near)
         found["lexical"][key] = _documents([hit.chunk_id for hit in await words.search(reader, text, _PASSAGES)])
         found["hybrid"][key] = _documents([hit.chunk_id for hit in await store.search(reader, text, _PASSAGES)])

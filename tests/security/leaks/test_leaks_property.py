@@ -12,12 +12,11 @@ import hashlib
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
-from sqlalchemy import Executable
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import TextClause
 
 from placet.knowledge import scope as scopes
 from placet.knowledge.errors import NotFound
@@ -27,6 +26,7 @@ from placet.knowledge.search import Search
 from placet.knowledge.store import KnowledgeStore
 from placet.knowledge.tokens import terms
 from placet.storage import Database
+from placet.storage.database import Answer, Pipeline
 from placet.testkit.postgres import PostgresRig
 from tests.integration.knowledge_world import add_base, add_document, new_tenant
 from tests.security.leaks.worlds import TOPIC, World, build, canary_of, people, worlds
@@ -112,10 +112,10 @@ async def _everything_else(store: KnowledgeStore, reader: KnowledgeScope, world:
 
 async def _counts(rig: PostgresRig, reader: KnowledgeScope) -> list[object]:
     """What ranking counts: chunks, terms, and how many chunks hold each word."""
-    async with rig.database().transaction(local=scopes.settings(reader), read_only=True) as connection:
-        readable = await scopes.resolve(connection, reader)
+    async with rig.database().pipeline(local=scopes.settings(reader)) as pipeline:
+        readable = await scopes.resolve(pipeline, reader)
         words = terms(f"{TOPIC} kestrel part one two " + " ".join(canary_of(number) for number in range(7)))
-        corpus = await corpus_of(connection, readable, list(dict.fromkeys(words)))
+        corpus = await corpus_of(pipeline, readable, list(dict.fromkeys(words)))
     return [readable.keys and sorted(readable.keys), readable.chunks, readable.term_total, corpus.document_counts]
 
 
@@ -143,20 +143,18 @@ class _Revoking(Database):
         self._store, self._tenant = store, tenant
 
     @asynccontextmanager
-    async def transaction(
-        self, *, local: Mapping[str, str] | None = None, read_only: bool = False
-    ) -> AsyncIterator[AsyncConnection]:
-        async with super().transaction(local=local, read_only=read_only) as connection:
-            yield cast(AsyncConnection, self._Late(self, connection))
+    async def pipeline(self, *, local: Mapping[str, str] | None = None) -> AsyncIterator[Pipeline]:
+        async with super().pipeline(local=local) as pipeline:
+            yield self._Late(self, pipeline)
 
-    class _Late:
-        def __init__(self, revoking: _Revoking, connection: AsyncConnection) -> None:
-            self._revoking, self._connection = revoking, connection
+    class _Late(Pipeline):
+        def __init__(self, revoking: _Revoking, pipeline: Pipeline) -> None:
+            self._revoking, self._pipeline = revoking, pipeline
 
-        async def execute(self, statement: Executable, *arguments: Any) -> Any:
+        async def send(self, statement: TextClause, parameters: Mapping[str, Any]) -> Answer:
             if "chunk_bodies" in str(statement):
                 await add_base(self._revoking._store, self._revoking._tenant, roles=["somebody-else"])
-            return await self._connection.execute(statement, *arguments)
+            return await self._pipeline.send(statement, parameters)
 
 
 @pytest.mark.spec("R3", "R4")
