@@ -83,6 +83,28 @@ async def test_get_run_whose_citations_cannot_be_authorized_now_is_503_not_shown
     assert (await client.get(f"/api/runs/{run_id}")).status_code == 200
 
 
+@pytest.mark.spec("I1", "U6")
+async def test_status_of_a_run_is_not_told_either_while_nobody_knows_whether_its_owner_is_still_here(
+    house: House,
+) -> None:
+    """Status, tool and proposal are what a dismissed person loses, too: with no word on that, it is "ask again"."""
+    client = house.as_()
+    run_id = await started(client, "refund A1001")
+    await until(client, run_id, "waiting_for_human")
+    await house.executor.stop()
+    house.executor.dismissed = {"alice"}
+    try:
+        answer = await client.get(f"/api/runs/{run_id}")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert "refund" not in answer.text
+    finally:
+        await house.executor.open()
+    house.executor.dismissed = {"alice"}
+    assert (await client.get(f"/api/runs/{run_id}")).status_code == 404
+    house.executor.dismissed = set()
+    assert (await client.get(f"/api/runs/{run_id}")).json()["status"] == "waiting_for_human"
+
+
 @pytest.mark.spec("U6")
 async def test_get_run_waiting_for_a_person_shows_the_card(house: House) -> None:
     client = house.as_()
