@@ -109,12 +109,6 @@ class AgentRig:
         }
         return AgentSettings(**(fields | changes))
 
-    def environment(self) -> dict[str, str]:
-        """The same settings for a child process."""
-        values = self.settings().model_dump(exclude_none=True)
-        plain = {name: str(value) for name, value in values.items() if name not in ("agent_api_key", "nats_seed")}
-        return {f"PLACET_{name.upper()}": value for name, value in plain.items()}
-
     def memory_settings(self) -> MemorySettings:
         return MemorySettings(
             nats_url=self.nats.url,

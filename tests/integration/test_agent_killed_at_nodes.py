@@ -2,78 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from tests.integration.agent_rig import AgentRig
+from tests.integration.nursery import Nursery, environment, moments
 
 pytestmark = pytest.mark.chaos
 
 QUESTION = "What is the nightly lodging limit in Shanghai?"
 REFUND = "Please refund order A1001, 299, it arrived broken."
 
-# The nodes that write something of their own, so that there is a middle to die in.
-_APPENDS = {"route", "execute", "compose", "finish", "await_decision"}
-
-
-def moments(*nodes: str) -> list[tuple[str, str]]:
-    """Before, in the middle of, and after each."""
-    every = ((node, when) for node in nodes for when in ("before", "between", "after"))
-    return [(node, when) for node, when in every if when != "between" or node in _APPENDS]
-
-
 ANSWERED = moments("scope", "route", "retrieve", "execute", "compose", "finish")
 ASKED = moments("plan", "execute")
 RESUMED = moments("await_decision", "settle", "plan", "compose", "finish")
 
 
-class Nursery:
-    """Agent services that die at one moment each, one after the other."""
-
-    def __init__(self, rig: AgentRig, root: Path) -> None:
-        self._log = (rig.directory / "dying.log").open("ab")
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.integration.dying_workers"],
-            cwd=root,
-            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{root}:{root / 'libs'}", **rig.environment()},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-        )
-
-    async def killed(self, node: str, when: str) -> None:
-        """Let one be born, and wait until it has killed itself there."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{node} {when}\n")
-        self._process.stdin.flush()
-        async with asyncio.timeout(90):
-            answer = await asyncio.to_thread(self._process.stdout.readline)
-        assert answer.strip() == "-9", f"{node} {when}: {answer}"
-
-    def close(self) -> None:
-        if self._process.stdin:
-            self._process.stdin.close()
-        try:
-            self._process.wait(5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(5)
-        if self._process.stdout:
-            self._process.stdout.close()
-        self._log.close()
-
-
 @pytest.fixture
 async def nursery(agent_rig: AgentRig, root: Path) -> AsyncIterator[Nursery]:
     """The house without its agent, which comes back afterwards."""
-    nursery = Nursery(agent_rig, root)
+    nursery = Nursery(environment(agent_rig.settings()), agent_rig.directory / "dying.log", root)
     yield nursery
     nursery.close()
     if agent_rig.agent is None:

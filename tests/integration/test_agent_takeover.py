@@ -22,6 +22,7 @@ from services.agent.domain.run import Run
 from services.agent.errors import FencedError, LeaseLostError
 from tests.integration.agent_fakes import TENANT, note, reply
 from tests.integration.agent_rig import AgentRig
+from tests.integration.nursery import environment
 
 REFUND = "Please refund order A1001, 299, it arrived broken."
 
@@ -34,7 +35,7 @@ class Worker:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "services.agent"],
             cwd=root,
-            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{root}:{root / 'libs'}", **rig.environment()},
+            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{root}:{root / 'libs'}", **environment(rig.settings())},
             stdout=self._log,
             stderr=self._log,
         )
