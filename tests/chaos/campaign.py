@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from sqlalchemy import text
 
+from tests.chaos.catalogue import points
 from tests.chaos.house import House
 from tests.chaos.journey import Journey
 from tests.chaos.points import Point
@@ -58,7 +60,7 @@ class Campaign:
         """Send a journey towards its point; returns when the point was hit, and leaves the rest to itself."""
         await self._healing.acquire()
         self.journeys[f"{len(self.journeys) + 1}. {point.name}"] = journey
-        trap = self.house.traps.arm(point, [journey.order_id, journey.request_id])
+        trap = self.house.traps.arm(point, journey.ids)
         going = asyncio.create_task(self._healed(point, journey, journey.go(self.house, trap)))
         self._tasks.append(going)
         hit = asyncio.create_task(trap.hit.wait())
@@ -93,9 +95,14 @@ class Campaign:
             self.problems += [f"{name}: {what} (run {journey.run_id})" for what in wrong]
 
 
-def refunds(points: Iterable[Point]) -> list[Course]:
+def refunds(chosen: Iterable[Point]) -> list[Course]:
     """The plain journey for each of them."""
-    return [(point, partial(Journey, amount=AMOUNT)) for point in points]
+    return [(point, partial(Journey, amount=AMOUNT)) for point in chosen]
+
+
+def courses(lines: str, kind: type[Journey], **details: Any) -> list[Course]:
+    """The points of a part of the catalogue, each on a journey of this kind."""
+    return [(point, partial(kind, amount=AMOUNT, **details)) for point in points(lines)]
 
 
 async def add_orders(house: House, number: int) -> list[str]:
@@ -119,5 +126,5 @@ async def add_orders(house: House, number: int) -> list[str]:
     return ids
 
 
-def names(points: Iterable[Point]) -> set[str]:
-    return {point.name for point in points}
+def names(chosen: Iterable[Point]) -> set[str]:
+    return {point.name for point in chosen}

@@ -1,4 +1,4 @@
-"""The points of every run of the test: between every two steps of a refund, for everything that can die there.
+"""The points of every run of the tests: between every two steps of a refund, for everything that can die there.
 
 A line is `victim | sides | place: what; what`. The journey is: propose, wait, decide, queue, claim, run, verify,
 complete, resume. `nats` and `postgres` die while the service at `place` speaks with them.
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from tests.chaos.points import Point, Side
 
-_LINES = """
+REFUND = """
 gateway | before after | gateway: queued start-run; command decide
 gateway | after | gateway: key of IDEMPOTENCY
 agent | on | agent: arrival of queued start-run for agent__run-queue
@@ -46,9 +46,61 @@ postgres | before after | agent: INSERT checkpoints #2; INSERT checkpoint_writes
 postgres | before after | tool-executor: INSERT refunds; UPDATE refunds; INSERT tool_effects
 postgres | before | approval: INSERT listing
 """
+# What was paid reads back wrong, and people agree to take it back.
+UNDONE = """
+tool-executor | before after | tool-executor: event verification-failed
+tool-executor | on | tool-executor: arrival of event verification-failed for tool-executor__verification-failed
+tool-executor | before after | tool-executor: command propose #2
+tool-executor | before | tool-executor: record tool-decided #2
+tool-executor | before after | provider: cancellation
+approval | before after | approval: event proposed #2
+approval | before | approval: event waiting-for-human #2; answer to command propose #2
+nats | before after | tool-executor: event verification-failed
+nats | after | approval: event proposed #2
+postgres | after | tool-executor: UPDATE refunds #2
+"""
+# Who asked loses the right to it.
+REGRADED = """
+gateway | after | gateway: command put-person #2
+approval | on | approval: arrival of key of DIRECTORY for approval__directory #2
+approval | before after | approval: event regraded; event completed
+approval | before | approval: record proposal-regraded; record proposal-completed
+tool-executor | on | tool-executor: arrival of command assess-action
+nats | before after | approval: event regraded
+nats | before | approval: event completed
+"""
+# Nobody knows whether it was paid, and that is found out by asking the provider again, or said by a person.
+FOUND = """
+tool-executor | before after | tool-executor: event unknown; event executed
+tool-executor | before | tool-executor: event verified
+tool-executor | on | tool-executor: arrival of event unknown for tool-executor__unknown
+tool-executor | before | tool-executor: UPDATE refunds
+tool-executor | before | tool-executor: record effect-finished #2
+approval | on | approval: arrival of event unknown for approval__effect-finished
+approval | before | approval: event completed
+nats | before after | tool-executor: event unknown
+nats | after | tool-executor: event executed
+postgres | after | tool-executor: UPDATE refunds
+"""
+SAID_PAID = """
+gateway | before after | gateway: command settle-effect
+tool-executor | on | tool-executor: arrival of command settle-effect
+tool-executor | before after | tool-executor: event executed
+nats | after | tool-executor: event executed
+"""
+SAID_UNPAID = """
+tool-executor | after | tool-executor: UPDATE refunds; event failed
+tool-executor | before | tool-executor: answer to command settle-effect
+nats | before | tool-executor: event failed
+"""
+NOTFOUND = """
+tool-executor | before | tool-executor: event failed
+postgres | before | tool-executor: UPDATE refunds
+nats | after | tool-executor: event failed
+"""
 
 
-def points(lines: str = _LINES) -> list[Point]:
+def points(lines: str = REFUND) -> list[Point]:
     """All of them, victims taking turns, so that one heals while the next one dies."""
     by_victim: dict[str, list[Point]] = {}
     for point in in_order(lines):

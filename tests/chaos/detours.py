@@ -2,14 +2,74 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, replace
 
 from placet.client import ConflictError
-from tests.chaos.house import House
+from placet.contracts.directory import PersonChange
+from services.tool_executor.domain.rollback import rollback_id
+from tests.chaos.house import TENANT, House
 from tests.chaos.journey import PATIENCE_S, Ending, Journey, patient
 from tests.chaos.points import Trap
 
-_ENDED = ("verified", "verification-failed", "failed")
+
+@dataclass(slots=True)
+class UndoneJourney(Journey):
+    """The provider pays another amount than it was asked for: that is noticed, and people agree to take it back."""
+
+    def __post_init__(self) -> None:
+        self.ending = replace(
+            Ending(), run="failed", effect=("claimed", "executed", "verification-failed"), books=("cancelled",)
+        )
+
+    async def go(self, house: House, trap: Trap | None = None) -> None:
+        house.provider.wrong.add(self.order_id)
+        await self.ask(house, trap)
+        if self.end is not None:
+            return
+        async with house.client("dave") as dave:
+            key = (await patient(lambda: dave.proposals.get(self.proposal_id))).idempotency_key
+            self.undone_by = rollback_id(TENANT, key)
+            await self.approve(house)
+            await self.wait(house)
+            undo = await patient(lambda: dave.proposals.get(self.undone_by), absent=True)
+        for who in ("dave", "erin"):  # what was paid for the order is more than one may decide on
+            await self.approve(house, self.undone_by, who)
+        await house.effect_ends(undo.idempotency_key, "verified", PATIENCE_S)
+
+
+@dataclass(slots=True)
+class RegradedJourney(Journey):
+    """Who asked loses the right to it while it waits: the proposal is looked at again and ends without anybody."""
+
+    def __post_init__(self) -> None:
+        self.ending = replace(
+            Ending(),
+            run="refused",
+            proposal=("proposed", "waiting-for-human", "regraded", "completed"),
+            effect=(),
+            books=(),
+            payments=0,
+            audited=frozenset({"proposal-regraded"}),
+        )
+        self.asker = f"rita-{secrets.token_hex(4)}"
+
+    @property
+    def ids(self) -> list[str]:
+        return [self.order_id, self.request_id, self.asker]
+
+    async def go(self, house: House, trap: Trap | None = None) -> None:
+        await self._may(house, "employee", "customer_support")
+        await self.ask(house, trap)
+        if self.end is None:
+            await self._may(house, "employee")
+            await self.wait(house)
+
+    async def _may(self, house: House, *roles: str) -> None:
+        change = PersonChange(active=True, roles=roles, teams=("support",), clearance=1)
+        async with house.client("directory_admin") as client:
+            admin = client.with_request_id(self.request_id)
+            await patient(lambda: admin.directory.put(self.asker, change))
 
 
 @dataclass(slots=True)

@@ -92,8 +92,9 @@ class House:
         await self.stores.stop()
 
     def client(self, person: str) -> PlacetClient:
-        """With a token issued at this moment."""
-        return PlacetClient(self.url, material.tokens(self.stores.state.keys, people.DEMO)[person])
+        """With a token issued at this moment, for anybody of the tenant."""
+        token = material.tokens(self.stores.state.keys, {person: (TENANT, person)})[person]
+        return PlacetClient(self.url, token)
 
     async def effect_ends(self, key: str, name: str, timeout_s: float) -> None:
         """Wait until an event of this name is on the ledger, whatever is killed meanwhile."""

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from placet.client import ConflictError, PlacetClient, UnavailableError
+from placet.client import ConflictError, NotFoundError, PlacetClient, UnavailableError
 from placet.client.models import RunEvent
 from placet.client.proposals import acknowledge
 from tests.chaos.house import House
@@ -31,7 +31,7 @@ class Ending:
     effect: tuple[str, ...] = ("claimed", "executed", "verified")
     books: tuple[str, ...] = ("paid",)
     payments: int = 1
-    audited: frozenset[str] = frozenset({"effect-finished"})
+    audited: frozenset[str] = frozenset({"proposal-decided", "effect-finished"})
 
 
 @dataclass(slots=True)
@@ -48,6 +48,14 @@ class Journey:
     end: RunEvent | None = None
     events: list[RunEvent] = field(default_factory=list)
     ending: Ending = Ending()
+    asker: str = "alice"
+    # Further proposals that come of it, all of them carried out.
+    undone_by: str = ""
+
+    @property
+    def ids(self) -> list[str]:
+        """What tells its messages from those of others from the start."""
+        return [self.order_id, self.request_id]
 
     async def go(self, house: House, trap: Trap | None = None) -> None:
         """Raises `TimeoutError` when a step is not answered in time."""
@@ -58,7 +66,7 @@ class Journey:
 
     async def ask(self, house: House, trap: Trap | None = None) -> None:
         """Until a person must decide. A run that ends before that has its `end` then."""
-        async with house.client("alice") as client:
+        async with house.client(self.asker) as client:
             alice = client.with_request_id(self.request_id)
             await self._start(alice, trap)
             waiting = await self._reach(alice, "run.waiting_for_human")
@@ -69,13 +77,13 @@ class Journey:
         if trap:
             trap.tokens.add(self.proposal_id.encode())
 
-    async def approve(self, house: House) -> None:
-        async with house.client("dave") as client:
-            await self._approve(client.with_request_id(self.request_id))
+    async def approve(self, house: House, proposal_id: str = "", who: str = "dave") -> None:
+        async with house.client(who) as client:
+            await self._approve(client.with_request_id(self.request_id), proposal_id or self.proposal_id)
 
     async def wait(self, house: House) -> None:
         """Until the run has ended."""
-        async with house.client("alice") as client:
+        async with house.client(self.asker) as client:
             self.end = await self._reach(client.with_request_id(self.request_id), "run.completed")
 
     async def _start(self, alice: PlacetClient, trap: Trap | None) -> None:
@@ -100,13 +108,13 @@ class Journey:
 
         return await patient(look)
 
-    async def _approve(self, dave: PlacetClient) -> None:
-        proposal = await patient(lambda: dave.proposals.get(self.proposal_id))
+    async def _approve(self, dave: PlacetClient, proposal_id: str) -> None:
+        proposal = await patient(lambda: dave.proposals.get(proposal_id))
 
         async def decide() -> None:
             try:
                 await dave.proposals.decide(
-                    self.proposal_id, "approve", digest=proposal.digest, acknowledgements=acknowledge(proposal)
+                    proposal_id, "approve", digest=proposal.digest, acknowledgements=acknowledge(proposal)
                 )
                 self.acknowledged = True
             except ConflictError as error:
@@ -117,14 +125,19 @@ class Journey:
         await patient(decide)
 
 
-async def patient(call: Callable[[], Awaitable[R]]) -> R:
-    """Again until it is answered: what a person does whose page says that something is not available."""
+async def patient(call: Callable[[], Awaitable[R]], *, absent: bool = False) -> R:
+    """Again until it is answered: what a person does whose page says that something is not available.
+
+    `absent`: also until it is there.
+    """
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             async with asyncio.timeout(PATIENCE_S):
                 return await call()
-        except (UnavailableError, ConflictError) as error:
+        except (UnavailableError, ConflictError, NotFoundError) as error:
+            if isinstance(error, NotFoundError) and not absent:
+                raise
             if isinstance(error, ConflictError) and error.code != "conflict":
                 raise
             if time.monotonic() > deadline:

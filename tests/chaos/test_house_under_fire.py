@@ -11,8 +11,9 @@ from sqlalchemy import text
 
 from placet.client import ConflictError
 from placet.client.proposals import acknowledge
-from tests.chaos.campaign import Campaign, add_orders, names, refunds
-from tests.chaos.catalogue import points
+from tests.chaos import catalogue
+from tests.chaos.campaign import Campaign, Course, add_orders, courses, names, refunds
+from tests.chaos.detours import RegradedJourney, UndoneJourney
 from tests.chaos.house import House, open_house
 from tests.chaos.journey import Journey
 from tests.chaos.stores import SOON_S
@@ -31,7 +32,7 @@ async def house() -> AsyncIterator[House]:
 
 
 def test_catalogue_names_enough_distinct_points_for_everything_that_can_die() -> None:
-    listed = points()
+    listed = catalogue.points()
     assert len({point.name for point in listed}) == len(listed) >= _AT_LEAST
     assert {point.victim for point in listed} == {*_SERVICES, "nats", "postgres"}
 
@@ -41,13 +42,32 @@ def test_catalogue_names_enough_distinct_points_for_everything_that_can_die() ->
 async def test_refund_whose_parts_are_killed_between_any_two_steps_is_paid_once_and_told_to_its_end(
     house: House,
 ) -> None:
-    listed = points()
+    await _hit_all(house, refunds(catalogue.points()))
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.spec("A9", "G13", "G8", "L1")
+async def test_payment_that_reads_back_wrong_whose_parts_are_killed_is_offered_to_be_undone_once_and_undone_once(
+    house: House,
+) -> None:
+    await _hit_all(house, courses(catalogue.UNDONE, UndoneJourney))
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.spec("A4", "A8", "I1", "L1")
+async def test_proposal_whose_requester_loses_the_right_is_ended_though_its_parts_are_killed_meanwhile(
+    house: House,
+) -> None:
+    await _hit_all(house, courses(catalogue.REGRADED, RegradedJourney))
+
+
+async def _hit_all(house: House, chosen: list[Course]) -> None:
     campaign = Campaign(house)
-    await campaign.run(refunds(listed))
+    await campaign.run(chosen)
     assert campaign.problems == []
-    assert len(campaign.given_up) <= len(listed) // 20, campaign.given_up
+    assert len(campaign.given_up) <= len(chosen) // 20, campaign.given_up
     assert campaign.missed == [], "points that no run came to"
-    assert len(names(campaign.hit)) == len(listed)
+    assert names(campaign.hit) == names(point for point, _ in chosen)
 
 
 @pytest.mark.timeout(300)

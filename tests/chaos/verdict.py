@@ -99,15 +99,41 @@ def violations(journey: Journey, records: Records, house: House) -> list[str]:
     history = records.proposals[journey.proposal_id]
     wrong += [f"proposal: {what}" for what in _of_proposal(journey, history)]
     key = _key(history)
-    if key is None:
-        return [*wrong, "never approved"] if journey.ending.effect else wrong
+    if key is None and journey.ending.effect:
+        return [*wrong, "never approved"]
+    key = key or ""
     wrong += [f"effect: {what}" for what in _of_effect(journey, records.effects.get(key, []))]
     if (asked := house.provider.posts["payment", key]) != journey.ending.payments:
         wrong.append(f"the provider was asked {asked} times")
     books = [(Decimal(journey.amount), state) for state in journey.ending.books]
     if (found := records.refunds.get(journey.order_id, [])) != books:
         wrong.append(f"the books say {found}")
+    if journey.undone_by:
+        wrong += [f"undo: {what}" for what in _of_undo(journey, records, house)]
     return wrong + _of_audit(journey, records)
+
+
+def _of_undo(journey: Journey, records: Records, house: House) -> Iterable[str]:
+    offers = [
+        entity
+        for entity, events in records.proposals.items()
+        if events[0].envelope.data["origin"].get("rollback_of") == journey.proposal_id
+    ]
+    if offers != [journey.undone_by]:
+        yield f"offered as {offers}"
+        return
+    history = records.proposals[journey.undone_by]
+    names = [event.name for event in history if event.name != "viewed"]
+    if names != ["proposed", "waiting-for-human", "approved", "approved", "completed"]:
+        yield f"its history is {names}"
+    key = _key(history)
+    effect = [event.name for event in records.effects.get(key or "", [])]
+    if effect != ["claimed", "executed", "verified"]:
+        yield f"its effect is {effect}"
+    if (asked := house.provider.posts["cancellation", str(key)]) != 1:
+        yield f"the provider was asked {asked} times"
+    if not all(event.verified for event in [*history, *records.effects.get(key or "", [])]):
+        yield "a signature does not hold"
 
 
 def _of_run(journey: Journey, events: list[Stored]) -> Iterable[str]:
@@ -160,7 +186,7 @@ def _of_audit(journey: Journey, records: Records) -> list[str]:
         for event in events
         if journey.run_id == event.envelope.data.get("run_id")
     }
-    expected = {"tool-decided", "proposal-decided", "proposal-completed", "run-finished"} | journey.ending.audited
+    expected = {"tool-decided", "proposal-completed", "run-finished"} | journey.ending.audited
     return [f"no audit record of {name}" for name in sorted(expected - told)]
 
 
