@@ -12,7 +12,6 @@ import secrets
 import sys
 import time
 from collections import Counter
-from pathlib import Path
 
 from tests.chaos.campaign import AMOUNT, Campaign, add_orders, refunds
 from tests.chaos.catalogue import points
@@ -63,10 +62,6 @@ async def campaign(number: int, seed: int, only: str | None) -> int:
         print(f"chaos: {len(chosen)} of {len(everything)} possible points", flush=True)
         ran = Campaign(house, tell=lambda what: print(f"chaos: {time.monotonic() - began:.0f} s, {what}", flush=True))
         await ran.run(refunds(chosen))
-        if ran.problems:
-            kept = Path(f"chaos-{seed}.log")
-            kept.write_text(house.logs())
-            print(f"chaos: logs in {kept}")
         kills = dict(house.kills)
     for point in ran.missed:
         print(f"chaos: not reached {point.name}")
@@ -80,7 +75,7 @@ async def campaign(number: int, seed: int, only: str | None) -> int:
         f"{time.monotonic() - began:.0f} s"
     )
     if ran.problems:
-        print(f"chaos: again with: python -m tests.chaos --points {number} --seed {seed}")
+        print(f"chaos: logs in .placet/chaos.log; again with: python -m tests.chaos --points {number} --seed {seed}")
     return 1 if ran.problems else 0
 
 

@@ -14,6 +14,7 @@ from tests.chaos.catalogue import points
 from tests.chaos.house import House
 from tests.chaos.journey import Journey
 from tests.chaos.points import Point
+from tests.chaos.spawners import ROOT
 from tests.chaos.verdict import Records, gave_up, violations
 
 # Journeys that go on at the same time; and how many may still be healing behind them.
@@ -23,6 +24,7 @@ _REACHED_S = 120.0
 # Some points lie behind the end that people see.
 _AFTERWARDS_S = 30.0
 _TOLD_EVERY = 20
+_LOGS = ROOT / ".placet" / "chaos.log"
 AMOUNT = "11"
 
 # Where a process dies, and the journey on which it does, of an order.
@@ -45,6 +47,15 @@ class Campaign:
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def run(self, courses: Sequence[Course], lanes: int = LANES) -> None:
+        """All of them; then once more, one by one, those that were not reached because somebody else died there."""
+        await self._strike_all(courses, lanes)
+        again = [course for course in courses if course[0] in self.missed]
+        self.missed.clear()
+        await self._strike_all(again, 1)
+        await asyncio.gather(*self._tasks)
+        await self._judge()
+
+    async def _strike_all(self, courses: Sequence[Course], lanes: int) -> None:
         orders = await add_orders(self.house, len(courses))
         left = [(point, journey(order)) for (point, journey), order in zip(courses, orders, strict=True)]
 
@@ -53,8 +64,6 @@ class Campaign:
                 await self._strike(*left.pop(0))
 
         await asyncio.gather(*(lane() for _ in range(lanes)))
-        await asyncio.gather(*self._tasks)
-        await self._judge()
 
     async def _strike(self, point: Point, journey: Journey) -> None:
         """Send a journey towards its point; returns when the point was hit, and leaves the rest to itself."""
@@ -93,6 +102,9 @@ class Campaign:
                 continue
             wrong = violations(journey, records, self.house)
             self.problems += [f"{name}: {what} (run {journey.run_id})" for what in wrong]
+        if self.problems:
+            _LOGS.parent.mkdir(parents=True, exist_ok=True)
+            _LOGS.write_text(self.house.logs(), encoding="utf-8")
 
 
 def refunds(chosen: Iterable[Point]) -> list[Course]:

@@ -86,7 +86,9 @@ def gave_up(journey: Journey, records: Records) -> bool:
     """Whether the run told its owner to try again later, and has indeed left nothing behind."""
     events = records.runs.get(journey.run_id, [])
     ended = events[-1].envelope.data["data"] if events else {}
-    untouched = not records.proposals_of(journey.run_id) and journey.order_id not in records.refunds
+    ends = [records.proposals[proposal][-1].envelope.data for proposal in records.proposals_of(journey.run_id)]
+    withdrawn = all(end.get("finish_reason") == "cancelled" for end in ends)
+    untouched = withdrawn and journey.order_id not in records.refunds
     return untouched and ended.get("finish_reason") == "failed" and "try again later" in str(ended.get("answer"))
 
 

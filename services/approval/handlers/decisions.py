@@ -63,6 +63,8 @@ class Decisions:
             # The remembered state first; a refusal is only given by the state of now.
             look = self.log.load if attempt else self.log.recall
             state = await look(grant.tenant, proposal_id)
+            if state and not state.surfaced:  # who stored it died: it is shown before it is decided on
+                state = await self.ending.surface(state)
             try:
                 return await self._decided(state, await make(state))
             except StaleError:
