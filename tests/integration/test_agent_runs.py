@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.execution import ExecuteTool, ToolReply
 from placet.contracts.runs import SSE_TYPES
+from services.agent.adapters.models.chat import LangChainModel
+from services.agent.adapters.services import ExecutorDoor
+from services.agent.domain.asking import Planned, PlannedCall, PlanPrompt
 from tests.integration.agent_fakes import (
     Passage,
     reply,
@@ -87,6 +93,45 @@ async def test_evidence_revoked_between_search_and_answer_appears_nowhere(agent_
     done = await agent_rig.finished(run_id)
     assert (done["finish_reason"], done["citations"]) == ("success", [])
     assert "CANARY" not in str([event.envelope.data for event in await agent_rig.events(run_id)])
+
+
+@pytest.mark.spec("U4", "R6", "T11")
+async def test_words_of_a_model_that_had_read_what_was_revoked_while_it_spoke_appear_nowhere(
+    agent_rig: AgentRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers in its plan, in one piece, instead of composing from what is readable then."""
+    agent_rig.executor.passages[:] = [Passage("doc-plan:v1:chunk-01", "CANARY-42 jobs are cut.", "Layoff plan")]
+
+    async def plan(_: Any, prompt: PlanPrompt, *, timeout_s: float) -> Planned:
+        if not prompt.told:
+            return Planned((PlannedCall("search_knowledge", {"query": "layoff plan", "k": 3}),), "", 1)
+        assert "CANARY-42" in str(prompt.told)
+        agent_rig.executor.passages.clear()
+        return Planned((), "The layoff plan says that CANARY-42 jobs are cut.", 1)
+
+    monkeypatch.setattr(LangChainModel, "plan", plan)
+    run_id = await agent_rig.ask("Compare the layoff plan with both travel policies")
+    done = await agent_rig.finished(run_id)
+    assert await agent_rig.data(run_id, "run-routed") == [{"route": "agentic_rag"}]
+    assert done["finish_reason"] == "success"
+    assert "CANARY" not in str([event.envelope.data for event in await agent_rig.events(run_id)])
+
+
+@pytest.mark.spec("U4", "A10")
+async def test_run_whose_grant_ended_while_it_waited_still_tells_what_became_of_its_proposal(
+    agent_rig: AgentRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = await agent_rig.parked()
+
+    async def ended(*_: Any, **__: Any) -> Any:
+        raise PlacetError(ErrorCode.UNAUTHENTICATED, "The grant is not valid for this call.")
+
+    for name in ("offered", "execute", "resolve", "readable"):
+        monkeypatch.setattr(ExecutorDoor, name, ended)
+    await agent_rig.complete(run_id)
+    done = await agent_rig.finished(run_id)
+    assert done["finish_reason"] == "success"
+    assert done["answer"].startswith("Done: 299 CNY was refunded for order A1001, refund R-1")
 
 
 @pytest.mark.spec("T9", "A6")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from placet.contracts.errors import ErrorCode, PlacetError
-from placet.contracts.evidence import version_of
+from placet.contracts.evidence import version_id, version_of
 from placet.contracts.execution import (
     Citation,
     Citations,
@@ -61,7 +61,7 @@ class DocumentCalls:
             return Citations(items=(), active=caller.person.active)
         scope = await self.rights.scope(caller)
         items = await self.documents.citations(call.tenant, scope, command.chunk_ids) if command.chunk_ids else ()
-        found = {item.chunk_id for item in items}
+        found = {item.chunk_id for item in items} | {version_id(item.document_id, item.version) for item in items}
         missing = [id_ for id_ in command.evidence if id_ not in found]
         titles = await self._versions(caller, missing)
         return Citations(

@@ -53,8 +53,9 @@ class Planning:
         await self._offer(drive, route_of(state))
         offered = self._still_offered(drive, calls)
         if not offered:
-            # Whoever is offered nothing at all may do nothing here. Later on it only means that nothing is left.
-            return {} if calls else {"stop": "refused"}
+            # Whoever is offered nothing at all may do nothing here. Later on it only means that nothing is left: a
+            # round in which nothing was planned.
+            return {"usage": {"steps": 1}} if calls else {"stop": "refused"}
         await self._reading.restore(drive, calls, route_of(state))
         prompt = PlanPrompt(
             drive.run.question, await self._intake.query(drive), offered, self._reading.told(drive, calls)
