@@ -68,6 +68,7 @@ from services.tool_executor.handlers.records import CallRecords
 from services.tool_executor.handlers.rollbacks import Rollbacks
 from services.tool_executor.handlers.settle import Settlements
 from services.tool_executor.handlers.slots import TenantSlots
+from services.tool_executor.handlers.unpublished import UnpublishedTexts
 from services.tool_executor.handlers.uploads import UploadCalls
 from services.tool_executor.settings import Settings
 
@@ -173,7 +174,7 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
         limits=limits,
         slots=TenantSlots(presence),
     )
-    documents = _documents(bus, database, originals, callers, audit, settings)
+    documents = _documents(bus, database, originals, callers, audit, assessor, settings)
     people = People(callers, directory, audit)
     settlements = Settlements(callers, registry, effects, ledger, audit)
     evidence = EvidenceOfNow(policy, documents.stored)
@@ -208,11 +209,7 @@ async def build(settings: Settings, packs: Iterable[ToolPack] | None = None) -> 
         policy=policy,
         registry=registry,
         environment=PackEnvironment(
-            settings.database_url,
-            originals,
-            scope_of(policy),
-            settings.pack_settings,
-            settings.readonly_database_url,
+            settings.database_url, originals, scope_of(policy), settings.pack_settings, settings.readonly_database_url
         ),
         rpc=RpcServer(bus, OWNER, routes, concurrency=settings.tool_executor_concurrency),
         queues=(
@@ -237,12 +234,19 @@ def _queue(
 
 
 def _documents(
-    bus: Bus, database: Database, originals: ObjectStore, callers: Callers, audit: AuditTrail, settings: Settings
+    bus: Bus,
+    database: Database,
+    originals: ObjectStore,
+    callers: Callers,
+    audit: AuditTrail,
+    assessor: Assessor,
+    settings: Settings,
 ) -> DocumentRooms:
     others = partial(embedder_named, settings=settings.pack_settings)
     store = KnowledgeStore(database, originals, embedder_of(settings.pack_settings), others=others)
     rights, stored = DocumentRights(callers, audit), StoredDocuments(store)
-    calls, changes = DocumentCalls(rights, stored), DocumentChanges(rights, stored, audit)
+    calls = DocumentCalls(rights, stored, UnpublishedTexts(assessor, stored))
+    changes = DocumentChanges(rights, stored, audit)
     events = EventWriter(bus, "knowledge")
     uploads = UploadCalls(
         rights,

@@ -102,7 +102,13 @@ class Documents(Protocol):
 
     async def one(self, tenant: str, right: DocumentRight, document_id: str) -> DocumentView: ...
 
-    async def facts(self, tenant: str, right: DocumentRight, document_id: str) -> DocumentFacts | None: ...
+    async def facts(
+        self, tenant: str, right: DocumentRight, document_id: str, version: int | None = None
+    ) -> DocumentFacts | None: ...
+
+    async def released(self, tenant: str, actor: str, document_id: str, version: int) -> bool:
+        """Whether people have agreed, not long ago, to show this unpublished version to the actor."""
+        ...
 
     async def set_acl(self, tenant: str, command: SetDocumentAcl) -> int:
         """Returns the new lock version. Raises `conflict`."""

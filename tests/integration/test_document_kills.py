@@ -203,6 +203,8 @@ async def test_gated_reading_of_a_version_shows_ids_only_and_leaves_its_text_now
     assert (await house.read("carol", document_id))["state"] == "ready"
     waiting = await house.as_("carol").get(f"/api/tools/document-versions/{document_id}")
     assert (waiting.status_code, waiting.json()["status"]) == (202, "waiting_for_human")
+    draft = f"/api/documents/{document_id}/source?version=1"
+    assert (await house.as_("carol").get(draft)).status_code == 403
     person = {"active": True, "roles": ["platform_operator"], "teams": [], "clearance": 1}
     await house.as_("directory_admin").put("/api/directory/users/opal", json=person)
     opal, path = house.as_("opal"), f"/api/proposals/{waiting.json()['proposal_id']}"

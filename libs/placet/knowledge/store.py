@@ -27,6 +27,7 @@ from placet.knowledge.models import (
 from placet.knowledge.parser import Parser
 from placet.knowledge.ports import Database, Embedder, FileParser, OriginalStore
 from placet.knowledge.publishing import Publishing
+from placet.knowledge.releases import Releases
 from placet.knowledge.search import Search
 
 
@@ -56,6 +57,7 @@ class KnowledgeStore:
         self._access = AccessLists(database)
         self.indexing = Indexing(database, originals, self._parser, embedder, others)
         self._ingest = Ingest(database, self.indexing)
+        self.releases = Releases(database)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 

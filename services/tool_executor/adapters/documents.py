@@ -44,14 +44,19 @@ class StoredDocuments:
         scope = reading_scope(tenant, right.scope)
         return _view(await self._store.get_document(scope, document_id, include_unpublished=right.unpublished))
 
-    async def facts(self, tenant: str, right: DocumentRight, document_id: str) -> DocumentFacts | None:
+    async def facts(
+        self, tenant: str, right: DocumentRight, document_id: str, version: int | None = None
+    ) -> DocumentFacts | None:
         scope = reading_scope(tenant, right.scope)
         try:
-            info = await self._store.get_document(scope, document_id, include_unpublished=right.unpublished)
+            info = await self._store.get_document(scope, document_id, version, include_unpublished=right.unpublished)
         except NotFound:
             return None
         owners = tuple(owner for owner in (info.base_owner, info.owner) if owner)
         return DocumentFacts(_view(info), owners, info.published_version)
+
+    async def released(self, tenant: str, actor: str, document_id: str, version: int) -> bool:
+        return await self._store.releases.stands(tenant, actor, document_id, version)
 
     async def set_acl(self, tenant: str, command: SetDocumentAcl) -> int:
         acl = Acl(frozenset(command.roles), frozenset(command.teams), command.clearance, command.owner)

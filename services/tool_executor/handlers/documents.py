@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from placet.contracts.errors import ErrorCode, PlacetError
+from placet.contracts.errors import ErrorCode, PlacetError, not_found
 from placet.contracts.evidence import version_id, version_of
 from placet.contracts.execution import (
     Citation,
@@ -22,13 +22,17 @@ from placet.contracts.policy import Resource
 from placet.messaging.rpc import Call
 from services.tool_executor.handlers.document_rights import DocumentRights
 from services.tool_executor.handlers.identity import Caller
+from services.tool_executor.handlers.unpublished import UnpublishedTexts
 from services.tool_executor.ports import Documents
+
+_DENIALS = (ErrorCode.NOT_FOUND, ErrorCode.PERMISSION_DENIED, ErrorCode.TOOL_NOT_ALLOWED)
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentCalls:
     rights: DocumentRights
     documents: Documents
+    unpublished: UnpublishedTexts
 
     async def on_list(self, call: Call, command: ListDocuments) -> DocumentPage:
         caller = await self.rights.callers.of(command.grant, call.tenant)
@@ -47,8 +51,12 @@ class DocumentCalls:
         caller = await self.rights.callers.of(command.grant, call.tenant)
         right = await self.rights.right(caller)
         try:
+            known = await self.documents.facts(call.tenant, right, command.document_id, command.version)
+            if known is None:
+                raise not_found()
+            await self.unpublished.require(caller, known)
             return await self.documents.source(
-                call.tenant, right, command.document_id, command.version, command.offset, command.limit
+                call.tenant, right, command.document_id, known.view.version, command.offset, command.limit
             )
         except PlacetError as error:
             await self._denied(caller, "read-source", command.document_id, error)
@@ -82,8 +90,8 @@ class DocumentCalls:
         return {id_: (*version, titles[version]) for id_, version in known.items() if version in titles}
 
     async def _denied(self, caller: Caller, action: str, document_id: str, error: PlacetError) -> None:
-        if error.code is ErrorCode.NOT_FOUND:
-            await self.rights.refused(caller, action, Resource(type="document", id=document_id))
+        if error.code in _DENIALS:
+            await self.rights.refused(caller, action, Resource(type="document", id=document_id), error.code)
 
 
 def _bare(chunk_id: str, titles: Mapping[str, tuple[str, int, str]]) -> Citation:

@@ -110,6 +110,7 @@ class ReadDocumentVersionTool:
     async def handle(self, ctx: ToolContext, args: ReadDocumentVersion) -> ToolResult:
         info = await self._reader.document(ctx.actor, args.document_id, args.version)
         if ctx.approvers:
+            await self._reader.store.releases.add(ctx.tenant, ctx.actor.id, info.document_id, info.version)
             return _released(info)
         scope = await self._reader.scope(ctx.actor)
         found = await self._reader.store.read_version(scope, info.document_id, info.version)
