@@ -12,8 +12,11 @@ from typing import Any, Self, TypeVar
 import httpx
 from gateway_rig import Gateway
 
+from placet.contracts.directory import Person
 from placet.identity import keys
 from placet.identity.tokens import LocalIssuer
+from placet.knowledge.models import Acl, KnowledgeBase
+from placet.messaging.kv import KeyValue
 from placet.testkit.builders import AUDIENCE, ISSUER
 from placet.testkit.ports import free_port
 from services.gateway.settings import Settings
@@ -58,6 +61,16 @@ class DocumentHouse:
         other = copy.copy(self)
         other.tenant = tenant
         return other
+
+    async def tenant_of_its_own(self, tenant: str) -> Self:
+        """With one person, Kim, who administers the documents of its base `kb-policies`."""
+        roles = ("employee", "knowledge_admin")
+        kim = Person(id="kim", tenant=tenant, active=True, roles=roles, teams=(), clearance=1)
+        bus = await self.governance.nats.bus("tool-executor")
+        await KeyValue(bus, "DIRECTORY").put(f"{tenant}.kim", kim.model_dump_json().encode())
+        base = KnowledgeBase(tenant, "kb-policies", tenant, Acl(roles=frozenset({"employee"})))
+        await self.governance.postgres.knowledge().put_base(base)
+        return self.of(tenant)
 
     def token(self, who: str, tenant: str | None = None) -> str:
         return LocalIssuer(self._issuer_key, ISSUER, AUDIENCE).issue(tenant or self.tenant, who)

@@ -8,9 +8,6 @@ from typing import Any
 
 import pytest
 
-from placet.contracts.directory import Person
-from placet.knowledge.models import Acl, KnowledgeBase
-from placet.messaging.kv import KeyValue
 from tests.integration.document_house import until
 from tests.integration.killable_house import KillableHouse, killable_house
 
@@ -137,15 +134,6 @@ async def test_publishing_killed_at_any_moment_takes_place_once_and_whole(house:
         assert len(await house.sql("SELECT 1 FROM knowledge.publications WHERE document_id = :id", id=document_id)) == 1
 
 
-async def _tenant_of_its_own(house: KillableHouse) -> KillableHouse:
-    kim = Person(id="kim", tenant="harbour", active=True, roles=("employee", "knowledge_admin"), teams=(), clearance=1)
-    bus = await house.governance.nats.bus("tool-executor")
-    await KeyValue(bus, "DIRECTORY").put("harbour.kim", kim.model_dump_json().encode())
-    base = KnowledgeBase("harbour", "kb-policies", "Harbour", Acl(roles=frozenset({"employee"})))
-    await house.governance.postgres.knowledge().put_base(base)
-    return house.of("harbour")
-
-
 async def _all_ready(house: KillableHouse, count: int) -> bool | None:
     rows = await house.sql("SELECT state FROM knowledge.versions WHERE tenant = 'harbour'")
     return True if [row.state for row in rows] == ["ready"] * count else None
@@ -153,7 +141,7 @@ async def _all_ready(house: KillableHouse, count: int) -> bool | None:
 
 @pytest.mark.spec("K2")
 async def test_rebuilding_killed_in_the_middle_goes_on_and_searches_never_miss_a_part(house: KillableHouse) -> None:
-    here = await _tenant_of_its_own(house)
+    here = await house.tenant_of_its_own("harbour")
     document_id = await here.published(_long(40), who="kim", title="Pier")
     for n in range(4):
         await here.upload("kim", f"# Buoy {n}\n\nBuoy {n} is red.\n".encode(), title=f"Buoy {n}")

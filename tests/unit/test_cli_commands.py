@@ -36,6 +36,8 @@ COMMANDS = [
     ("policy", "test"),
     ("policy", "explain"),
     ("tools", "list"),
+    ("docs", "import"),
+    ("docs", "reindex"),
 ]
 
 

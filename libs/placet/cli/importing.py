@@ -56,7 +56,7 @@ class Import:
         files = sorted(files_below(self.directory))
         async with self.client:
             known = await self._known()
-            with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as progress:
                 bar = progress.add_task("sending", total=len(files))
                 waiting = [await self._send(file, known, progress, bar) for file in files]
                 bar = progress.add_task("reading", total=len(files))

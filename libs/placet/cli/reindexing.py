@@ -21,7 +21,7 @@ async def follow(client: PlacetClient, *, as_json: bool) -> int:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     async with client:
         rebuild = await client.documents.start_rebuild()
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as progress:
             bar = progress.add_task("rebuilding", total=rebuild.total, completed=rebuild.done + rebuild.failed)
             while rebuild.state != "finished":
                 await asyncio.sleep(_POLL_S)
