@@ -4,72 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from placet.audit.chain import MOST_EVENTS, link
-from placet.audit.sealer import Chain, Sealer, SealRaceError
-from placet.audit.verify import Broken, Fault, Head, Report, Verifier
+from placet.audit.sealer import Sealer
+from placet.audit.verify import Broken, Fault, Head, Verifier
 from placet.contracts.audit import Sealed
 from placet.contracts.stored import StoredBytes
+from tests.unit.audit_record import NOW, STREAM, Record, event, sealed
 
 pytestmark = pytest.mark.spec("L2")
-
-NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
-STREAM = "AUDIT"
-
-
-def event(seq: int, text: str = "", stored: datetime = NOW) -> StoredBytes:
-    subject = f"placet.acme.audit.evt.tool-decided.v1.run-{seq % 7}"
-    return StoredBytes(seq, subject, (text or f"event {seq}").encode(), {}, stored.isoformat())
-
-
-@dataclass
-class Record:
-    """A stream and its seals in memory. A seal counts as signed unless it was put into `forged`."""
-
-    events_: list[StoredBytes] = field(default_factory=list)
-    seals_: list[Sealed] = field(default_factory=list)
-    forged: set[int] = field(default_factory=set)
-    page_limit: int = 10_000
-
-    async def events(self, _: str) -> AsyncIterator[StoredBytes]:
-        for one in self.events_:
-            yield one
-
-    async def seals(self, _: str) -> AsyncIterator[StoredBytes]:
-        for seq in range(1, len(self.seals_) + 1):
-            yield StoredBytes(seq, "seal", b"", {})
-
-    def read_seal(self, stored: StoredBytes, previous: int) -> Sealed | None:
-        return None if stored.seq in self.forged or previous != stored.seq - 1 else self.seals_[stored.seq - 1]
-
-    async def page(self, _: str, after: int, limit: int) -> list[StoredBytes]:
-        return [one for one in self.events_ if one.seq > after][: min(limit, self.page_limit)]
-
-    async def chain(self, _: str) -> Chain:
-        return Chain(self.seals_[-1] if self.seals_ else None, len(self.seals_))
-
-    async def append(self, seal: Sealed, position: int) -> Chain:
-        if position != len(self.seals_):
-            raise SealRaceError(STREAM)
-        self.seals_.append(seal)
-        return Chain(seal, len(self.seals_))
-
-    async def verified(self, **options: object) -> Report:
-        return await Verifier(self, self.read_seal, **options).verify(STREAM, NOW)  # type: ignore[arg-type]
-
-
-async def sealed(*batches: int, tail: int = 0) -> Record:
-    """A record whose batches were sealed one after the other, and a tail that was not."""
-    record = Record()
-    for size in batches:
-        record.events_ += [event(len(record.events_) + 1 + n) for n in range(size)]
-        await Sealer(record, record).seal(STREAM)
-    record.events_ += [event(len(record.events_) + 1 + n) for n in range(tail)]
-    return record
 
 
 async def test_verify_honest_record_is_proven_and_its_unsealed_tail_is_counted() -> None:
@@ -210,61 +157,6 @@ async def test_verify_streams_whose_events_are_signed_names_the_first_unsigned_o
         broken = (await record.verified(signatures=check(bad))).broken
         assert broken is not None
         assert (broken.fault, broken.seq) == (Fault.BAD_SIGNATURE, bad)
-
-
-async def test_seal_takes_up_where_the_last_one_ended_and_nothing_twice() -> None:
-    record = await sealed(3)
-    assert await Sealer(record, record).seal(STREAM) == 0
-    record.events_ += [event(4)]
-    assert await Sealer(record, record).seal(STREAM) == 1
-    assert [(seal.number, seal.from_seq, seal.to_seq) for seal in record.seals_] == [(1, 1, 3), (2, 4, 4)]
-
-
-async def test_seal_many_events_goes_into_as_many_seals_as_needed() -> None:
-    record = Record([event(n + 1) for n in range(MOST_EVENTS * 2 + 5)])
-    assert await Sealer(record, record).seal(STREAM) == MOST_EVENTS * 2 + 5
-    assert [seal.count for seal in record.seals_] == [MOST_EVENTS, MOST_EVENTS, 5]
-    assert (await record.verified()).broken is None
-
-
-async def test_seal_over_a_hole_keeps_it_and_an_event_put_there_later_is_named() -> None:
-    events = [event(n + 1) for n in range(MOST_EVENTS * 2 + 9)]
-    record = Record([*events[:2], *events[MOST_EVENTS * 2 + 3 :]])
-    while await Sealer(record, record).seal(STREAM):
-        pass
-    assert [seal.count for seal in record.seals_] == [2, 0, 6]
-    assert (await record.verified()).broken is None
-    record.events_.insert(2, events[2])
-    assert (await record.verified()).broken == Broken(Fault.ADDED, 3, events[2].subject, 1)
-
-
-async def test_seal_by_two_at_once_stores_one_chain() -> None:
-    record = await sealed(2)
-    first, second = Sealer(record, record), Sealer(record, record)
-    for sealer in (first, second):
-        await sealer.seal(STREAM)
-    record.events_ += [event(3)]
-    assert await first.seal(STREAM) == 1
-    record.events_ += [event(4)]
-    # The other one has sealed since the last look: left to it, this time.
-    assert await second.seal(STREAM) == 0
-    assert await second.seal(STREAM) == 1
-    assert (await record.verified()).events == 4
-
-
-async def test_seal_race_lost_between_look_and_append_leaves_the_chain_whole() -> None:
-    record = await sealed(2)
-    record.events_ += [event(3), event(4)]
-
-    class Late(Record):
-        async def chain(self, _: str) -> Chain:
-            return Chain(record.seals_[0], 1)
-
-    await Sealer(record, record).seal(STREAM)
-    late = Late(record.events_, record.seals_)
-    assert await Sealer(late, record).seal(STREAM) == 0
-    report = await record.verified()
-    assert (report.broken, report.events) == (None, 4)
 
 
 class Long:
