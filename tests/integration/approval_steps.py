@@ -19,7 +19,7 @@ from placet.testkit.waiting import until
 from services.approval.app import Approval, build
 from tests.integration.governance_rig import GovernanceRig, edited
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 async def ask_refund(

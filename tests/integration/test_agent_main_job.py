@@ -61,7 +61,7 @@ class House:
         async def there() -> bool:
             return any(event.name == name for event in await self.events(run_id))
 
-        await until(there, timeout_s=30, what=f"{name} of {run_id}")
+        await until(there, what=f"{name} of {run_id}")
         return next(e.envelope.data["data"] for e in await self.events(run_id) if e.name == name)
 
 

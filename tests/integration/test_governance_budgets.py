@@ -88,7 +88,7 @@ async def test_identical_call_is_its_open_proposal_and_then_its_result(governanc
     async def completed() -> bool:
         return (await governance.proposal("alice", proposal_id)).status is ProposalStatus.COMPLETED
 
-    await until(completed, timeout_s=20)
+    await until(completed)
     again = await in_run(governance, run_id, "refund_payment", refund(1.25, "A1008"))
     assert isinstance(again, ToolReply)
     assert (again.status, again.repeated, (again.result or {})["amount"]) == ("ok", True, 1.25)

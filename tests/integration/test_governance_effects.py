@@ -45,7 +45,7 @@ async def ended(rig: GovernanceRig, proposal_id: str, viewer: str = "alice") -> 
     async def completed() -> bool:
         return (await rig.proposal(viewer, proposal_id)).status is ProposalStatus.COMPLETED
 
-    await until(completed, timeout_s=20, what=f"end of {proposal_id}")
+    await until(completed, what=f"end of {proposal_id}")
     return await rig.proposal(viewer, proposal_id)
 
 
@@ -95,7 +95,7 @@ async def test_every_effect_is_claimed_executed_read_back_and_on_the_record(gove
         ends = {entry.record.idempotency_key for entry in trail if entry.record.outcome == "verified"}
         return ends == keys
 
-    await until(recorded, timeout_s=20, what="both effects on the record")
+    await until(recorded, what="both effects on the record")
 
 
 @pytest.mark.spec("G7", "T4")

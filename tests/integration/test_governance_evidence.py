@@ -35,8 +35,8 @@ async def test_action_whose_evidence_went_between_approval_and_execution_is_supe
         "nothing": (),
     }
     proposals = {name: await resting_on(apart, *lineage) for name, lineage in rest.items()}
-    before = sum(OddPack.effects.values())
     await apart.executor.stop()
+    before = sum(OddPack.effects.values())
     try:
         for proposal_id in proposals.values():
             await apart.approve("dave", proposal_id)

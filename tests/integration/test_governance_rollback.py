@@ -21,7 +21,7 @@ async def ended(rig: GovernanceRig, proposal_id: str) -> ProposalView:
     async def completed() -> bool:
         return (await rig.proposal("alice", proposal_id)).status is ProposalStatus.COMPLETED
 
-    await until(completed, timeout_s=20, what=f"end of {proposal_id}")
+    await until(completed, what=f"end of {proposal_id}")
     return await rig.proposal("alice", proposal_id)
 
 
@@ -86,7 +86,7 @@ async def test_effect_that_reads_back_wrong_is_alarmed_and_its_undo_waits_for_pe
         page = await governance.proposals("alice", status="pending", tool="odd_write")
         return undo_id in [item.proposal_id for item in page.items]
 
-    await until(offered, timeout_s=20, what="the undo among alice's proposals")
+    await until(offered, what="the undo among alice's proposals")
     undo = await governance.proposal("alice", undo_id)
     assert (undo.rollback_of, undo.requester, undo.run_id) == (view.proposal_id, "alice", None)
     assert (undo.arguments, undo.request_id) == ({"mode": "ok"}, "req-rollback-1")
@@ -108,7 +108,7 @@ async def test_undo_that_cannot_be_offered_is_alarmed_for_people_to_act(governan
         mine = [entry.record for entry in page.items if entry.record.call_id == call_id]
         return {record.action for record in mine} == {"verification_failed", "rollback_not_offered"}
 
-    await until(alarmed, timeout_s=20, what="both alarms")
+    await until(alarmed, what="both alarms")
 
 
 @pytest.mark.spec("A9")
@@ -126,5 +126,5 @@ async def test_undo_of_an_effect_made_at_once_names_its_key(governance: Governan
         page = await governance.proposals("alice", tool="odd_write")
         return undo_id in [item.proposal_id for item in page.items]
 
-    await until(offered, timeout_s=20, what="the undo")
+    await until(offered, what="the undo")
     assert (await governance.proposal("alice", undo_id)).rollback_of == event.entity

@@ -34,7 +34,7 @@ async def test_bus_killed_is_not_ready_and_recovers_by_itself(own_rig: NatsRig) 
         assert not await bus.ready()
         assert time.monotonic() - started < 2
         await own_rig.start_bare()
-        await until(bus.ready, timeout_s=5)
+        await until(bus.ready)
 
 
 async def test_bus_that_hangs_is_not_ready(own_rig: NatsRig) -> None:
@@ -49,7 +49,7 @@ async def test_bus_that_hangs_is_not_ready(own_rig: NatsRig) -> None:
         await until(silent, timeout_s=3)
     finally:
         os.kill(own_rig.pid, signal.SIGCONT)
-    await until(bus.ready, timeout_s=5)
+    await until(bus.ready)
 
 
 async def test_bus_closed_while_the_server_is_away_is_closed_without_complaint(own_rig: NatsRig) -> None:

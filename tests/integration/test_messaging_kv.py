@@ -137,7 +137,7 @@ async def test_lease_not_renewed_expires_and_can_be_taken(connect: Any) -> None:
     async def gone() -> bool:
         return await yours.get(key) is None
 
-    await until(gone, timeout_s=5, what="the lease to expire")
+    await until(gone, what="the lease to expire")
     taken = await yours.create(key, b"yours", ttl_s=30)
     with pytest.raises(KeyConflictError):
         await mine.update(key, b"mine again", taken - 1, ttl_s=30)

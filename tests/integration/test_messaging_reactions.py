@@ -167,7 +167,7 @@ async def test_events_are_all_handled_although_the_server_was_killed(own_rig: Na
         await asyncio.sleep(0.1)
         await own_rig.start_bare()
         await _append(own_rig, *(f"b{number}" for number in range(5)))
-        await until(lambda: len(handled) == 65, timeout_s=20)
+        await until(lambda: len(handled) == 65)
 
 
 async def test_events_on_two_replicas_are_each_handled_by_one(own_rig: NatsRig) -> None:

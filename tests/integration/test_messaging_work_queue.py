@@ -67,7 +67,7 @@ async def test_job_of_a_worker_process_killed_is_given_to_another(rig: NatsRig, 
         taken.append((job.event.entity, job.attempt))
 
     async with working(await rig.bus("agent"), handler):
-        await until(lambda: bool(taken), timeout_s=8)
+        await until(lambda: bool(taken))
     assert taken == [("r-survivor", 2)]
     assert await left(rig) == 0
 
@@ -163,9 +163,9 @@ async def test_queue_goes_on_after_the_server_was_killed(rig: NatsRig) -> None:
         await until(gateway.ready)
         for number in range(5):
             await submit(gateway, f"b{number}")
-        await until(lambda: len(done) == 25, timeout_s=15)
+        await until(lambda: len(done) == 25)
 
         async def empty() -> bool:
             return await left(rig) == 0
 
-        await until(empty, timeout_s=5)
+        await until(empty)

@@ -71,7 +71,7 @@ async def test_supervisor_killed_by_force_leaves_no_orphans_and_can_be_started_a
     assert len(family) >= 8
     psutil.Process(first.pid).kill()
     await first.stop()
-    await until(lambda: not [pid for pid in family if alive(pid)], 30)
+    await until(lambda: not [pid for pid in family if alive(pid)])
 
     second = await PlacetProcess.start(state)
     try:

@@ -113,7 +113,7 @@ async def test_embedded_engine_after_a_broken_change_keeps_the_last_good_policy(
 
 
 async def wait_for_revision(policy: PolicyDecisionPoint, revision: str) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while await policy.revision() != revision:
             await asyncio.sleep(0.02)
 

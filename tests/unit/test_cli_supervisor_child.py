@@ -160,7 +160,7 @@ async def test_second_stop_at_once_ends_the_grace_of_the_first(start: Start) -> 
     stopping = asyncio.create_task(child.stop())
     await asyncio.sleep(0.1)
     await child.stop(at_once=True)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await stopping
     assert child.pid is None
 

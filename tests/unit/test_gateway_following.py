@@ -91,12 +91,12 @@ class Client:
                     self.got.append(seen.seq)
 
     async def has(self, *seqs: int) -> None:
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(30):
             while self.got != list(seqs):
                 await asyncio.sleep(0.005)
 
     async def ends(self) -> list[int]:
-        await asyncio.wait_for(self.task, 3)
+        await asyncio.wait_for(self.task, 30)
         return self.got
 
 
