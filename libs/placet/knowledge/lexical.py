@@ -2,8 +2,8 @@
 
 The text index holds each word together with the scope that it stands in, so a search asks it for words of readable
 scopes only: chunks of others are not visited and cost no time that could be measured, whatever they say. The one
-exception is who reads at least half of a tenant (or more than `KEYS_IN_INDEX` scopes): there, words of the whole tenant
-are looked up, and the scope drops the rows that are not theirs.
+exception is who reads more than `KEYS_IN_INDEX` scopes: there, words of the whole tenant are looked up, and the scope
+drops the rows that are not theirs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from placet.knowledge.tokens import quoted
 CANDIDATES = 100
 EXACT_CHUNKS = 2_000  # up to here every chunk that holds a word is ranked and counted
 RANKED_ROWS = 400  # above it this many of each kind that is looked at
-KEYS_IN_INDEX = 32  # each is one more look into the index for each word
+KEYS_IN_INDEX = 64  # each is one more look into the index for each word: 6 ms for six words, 3 by the tenant
 SAMPLE = 64  # every so many-th chunk is in the sample; the migration says which
 _RARE = 4  # seen at most so often in the sample: worth counting
 
@@ -32,7 +32,8 @@ _WORDS = "knowledge.words_within(tenant, scope_key, terms)"
 _NAMED = "hashtextextended(word, hashtextextended(name, 0))"
 _NAMES = "unnest(CAST(:names AS text[])) AS name"
 # The tenant as an expression: else an index of whole tenants would be read too, to intersect it with the words found.
-_READABLE = "tenant || '' = :tenant AND published AND scope_key = ANY(CAST(:keys AS text[]))"
+# The scopes as a table that is looked up: an array would be gone through for every row.
+_READABLE = "tenant || '' = :tenant AND published AND (scope_key IN (SELECT unnest(CAST(:keys AS text[])))) IS TRUE"
 
 _ASKED = f"""
 SELECT place, ARRAY(SELECT {_NAMED} FROM {_NAMES}) AS entries
@@ -59,11 +60,18 @@ OCCURRENCES = "width_bucket(ts_rank(terms, (SELECT CAST(%s AS tsquery))), (SELEC
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Chunks that are looked at: with any (or with all) of `words`, and without what `but_not` (a tsquery) finds."""
+    """Chunks that are looked at: with all of `every` and any of `some` (one may be empty), without those of `but_not`.
 
-    words: tuple[str, ...]
-    all: bool = False
+    `but_not` is a tsquery.
+    """
+
+    every: tuple[str, ...] = ()
+    some: tuple[str, ...] = ()
     but_not: str = ""
+
+    @property
+    def shape(self) -> tuple[bool, bool, bool]:
+        return bool(self.every), bool(self.some), bool(self.but_not)
 
 
 async def corpus_of(pipeline: Pipeline, readable: ReadableScope, wanted: list[str]) -> Corpus:
@@ -82,7 +90,7 @@ async def candidates_of(
     if not found:
         return []
     exact = readable.chunks <= EXACT_CHUNKS
-    chosen = [Selection(tuple(found))] if exact else selections(found, corpus, RANKED_ROWS)
+    chosen = [Selection(some=tuple(found))] if exact else selections(found, corpus, RANKED_ROWS)
     parameters = _where(readable) | {
         "steps": STEPS,
         "rows": EXACT_CHUNKS if exact else RANKED_ROWS,
@@ -90,11 +98,12 @@ async def candidates_of(
         "norm": K1 * (1 - B),
         "slope": K1 * B / corpus.average,
     }
-    parameters |= {f"s{index}": list(selection.words) for index, selection in enumerate(chosen)}
+    parameters |= {f"e{index}": list(selection.every) for index, selection in enumerate(chosen) if selection.every}
+    parameters |= {f"s{index}": list(selection.some) for index, selection in enumerate(chosen) if selection.some}
     parameters |= {f"n{index}": selection.but_not for index, selection in enumerate(chosen) if selection.but_not}
     parameters |= {f"t{index}": quoted(term) for index, term in enumerate(found)}
     parameters |= {f"w{index}": corpus.weight(term) for index, term in enumerate(found)}
-    statement = _ranked(len(found), tuple((selection.all, bool(selection.but_not)) for selection in chosen))
+    statement = _ranked(len(found), tuple(selection.shape for selection in chosen))
     rows = await (await pipeline.send(statement, parameters)).rows()
     return [
         Candidate(row.chunk_id, row.term_count, {t: n for t, n in zip(found, row.counts, strict=True) if n})
@@ -105,26 +114,31 @@ async def candidates_of(
 def selections(found: list[str], corpus: Corpus, most: int) -> list[Selection]:
     """Selections without overlap whose chunks are worth ranking when not all can be.
 
-    Chunks with any of the rarest words, as many words as `most` chunks allow, and chunks with all of the others. Where
-    even the rarest word stands in more: those with all words, then with the two rarest, then with the rarest.
+    Chunks with any of the rarest words, as many words as `most` chunks allow; of the other words, chunks with the
+    rarest and one more (a fifth of the best ten by BM25 of 200,000 chunks are found by these alone), and chunks with
+    all but that. Last, where the rarest words stand in few, chunks with nothing but the next one.
     """
     by_rarity = sorted(found, key=lambda term: (corpus.document_counts[term], term))
     together = list(accumulate(corpus.document_counts[term] for term in by_rarity))
     rare = tuple(term for term, total in zip(by_rarity, together, strict=True) if total <= most)
     common = tuple(by_rarity[len(rare) :])
+    chosen = [Selection(some=rare)] if rare else []
     if not common:
-        return [Selection(rare)]
-    if rare:
-        return [Selection(rare), Selection(common, all=True, but_not=" | ".join(map(quoted, rare)))]
-    wide = list(dict.fromkeys([common, common[:2], common[:1]]))
-    further = [Selection(more, all=True, but_not=_all(fewer)) for fewer, more in pairwise(wide)]
-    return [Selection(wide[0], all=True), *further]
+        return chosen
+    first, others = common[:1], common[1:]
+    if others:
+        chosen.append(Selection(every=first, some=others, but_not=_any(rare)))
+    if len(others) > 1:
+        chosen.append(Selection(every=others, but_not=_any(rare + first)))
+    if sum(corpus.document_counts[term] for term in rare) < CANDIDATES:
+        chosen.append(Selection(every=first, but_not=_any(rare + others)))
+    return chosen
 
 
 @lru_cache(maxsize=256)
-def _ranked(terms: int, kinds: Sequence[tuple[bool, bool]]) -> TextClause:
+def _ranked(terms: int, shapes: Sequence[tuple[bool, bool, bool]]) -> TextClause:
     """The statement for so many terms and selections: ranked by BM25 on the server, so that only the best travel."""
-    selected = " UNION ALL ".join(f"({_selected(index, *kind)} LIMIT :rows)" for index, kind in enumerate(kinds))
+    selected = " UNION ALL ".join(f"({_selected(index, *shape)} LIMIT :rows)" for index, shape in enumerate(shapes))
     counted = ", ".join(f"{OCCURRENCES % f':t{index}'} AS c{index}" for index in range(terms))
     norm = "(:norm + :slope * term_count)"
     score = " + ".join(f":w{index} * (1 - {norm} / (c{index} + {norm}))" for index in range(terms))
@@ -135,24 +149,29 @@ def _ranked(terms: int, kinds: Sequence[tuple[bool, bool]]) -> TextClause:
     )
 
 
-def _selected(index: int, every: bool, but_not: bool) -> str:
-    """One selection. All words of one scope stand in one place of the index; scopes are asked one by one then."""
+def _selected(index: int, every: bool, some: bool, but_not: bool) -> str:
+    """One selection. Words that stand together stand in one scope: scopes are asked one by one then."""
     rows = f"SELECT chunk_id, term_count, terms FROM knowledge.chunk_terms WHERE {_READABLE}"  # noqa: S608
     rows += f" AND NOT terms @@ (SELECT CAST(:n{index} AS tsquery))" if but_not else ""
-    words = f"unnest(CAST(:s{index} AS text[])) AS word"
     if not every:
-        return f"{rows} AND {_WORDS} && ARRAY(SELECT {_NAMED} FROM {words}, {_NAMES})"  # noqa: S608
-    rows += f" AND {_WORDS} @> ARRAY(SELECT {_NAMED} FROM {words})"  # noqa: S608
+        return f"{rows} AND {_WORDS} && {_entries(f's{index}', _NAMES)}"
+    rows += f" AND {_WORDS} @> {_entries(f'e{index}')}"
+    rows += f" AND {_WORDS} && {_entries(f's{index}')}" if some else ""
     return f"SELECT found.* FROM {_NAMES}, LATERAL ({rows}) found"  # noqa: S608
+
+
+def _entries(words: str, *names: str) -> str:
+    """The index's entries of the words in a parameter, within `names` or the `name` at hand."""
+    return f"ARRAY(SELECT {_NAMED} FROM {', '.join((f'unnest(CAST(:{words} AS text[])) AS word', *names))})"  # noqa: S608
 
 
 def _where(readable: ReadableScope) -> dict[str, object]:
     """The scope, and the names under which the index knows it: the tenant's where its own would be too many."""
-    by_tenant = readable.mostly or len(readable.keys) > KEYS_IN_INDEX
+    by_tenant = len(readable.keys) > KEYS_IN_INDEX
     # Nothing readable is one scope that no chunk has: the same work, and nothing found.
     names = [readable.tenant] if by_tenant else [f"{readable.tenant}/{key}" for key in readable.keys or ("",)]
     return {"tenant": readable.tenant, "keys": list(readable.keys), "names": names}
 
 
-def _all(terms: Sequence[str]) -> str:
-    return " & ".join(map(quoted, terms))
+def _any(terms: Sequence[str]) -> str:
+    return " | ".join(map(quoted, terms))

@@ -73,7 +73,7 @@ async def _documents(cursor: psycopg.AsyncCursor, tenant: str, corpus: Corpus) -
     await cursor.execute("UPDATE knowledge.documents SET published_version = 1 WHERE tenant = %s", (tenant,))
 
 
-def _chunk_id(place: Place) -> bytes:
+def chunk_id(place: Place) -> bytes:
     return f"doc-{place.document}:v1:chunk-{place.ordinal:02d}".encode()
 
 
@@ -87,12 +87,12 @@ def _scope(place: Place) -> bytes:
 
 def _body(corpus: Corpus, place: Place) -> Sequence[bytes]:
     body = " ".join(corpus.words[word] for word in corpus.words_of(place))
-    return _chunk_id(place), _document(place), _ONE, struct.pack("!i", place.ordinal), body.encode()
+    return chunk_id(place), _document(place), _ONE, struct.pack("!i", place.ordinal), body.encode()
 
 
 def _terms(corpus: Corpus, place: Place) -> Sequence[bytes]:
     count = struct.pack("!i", WORDS_PER_CHUNK)
-    return _chunk_id(place), _document(place), _ONE, _scope(place), _TRUE, count, _tsvector(corpus, place)
+    return chunk_id(place), _document(place), _ONE, _scope(place), _TRUE, count, _tsvector(corpus, place)
 
 
 def _tsvector(corpus: Corpus, place: Place) -> bytes:
@@ -108,7 +108,7 @@ def _tsvector(corpus: Corpus, place: Place) -> bytes:
 def _vector(corpus: Corpus, place: Place) -> Sequence[bytes]:
     vector = corpus.vector_of(place)
     packed = struct.pack("!HH", len(vector), 0) + vector.astype(np.dtype(">f4")).tobytes()
-    return MODEL.encode(), _chunk_id(place), _document(place), _ONE, _scope(place), _TRUE, packed
+    return MODEL.encode(), chunk_id(place), _document(place), _ONE, _scope(place), _TRUE, packed
 
 
 _TABLES = {
