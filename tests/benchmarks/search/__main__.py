@@ -1,9 +1,9 @@
-"""How long a search takes, and how that grows: `python -m tests.benchmarks.search [--sizes 1000 20000 200000]`.
+"""How long a search takes, and how that grows: `python -m tests.benchmarks.search [--sizes 1000 20000] [--recall]`.
 
 Three readers ask the same questions of each size: of one thousandth, a tenth and all of the chunks, in 100 bases. The
 vectors of the questions are given, so the time is that of the database and of ranking; what embedding a question with
 the offline model takes is told beside. A run with 200,000 chunks takes about three minutes on two quiet cores; ratios
-hold on a busy machine, milliseconds do not.
+hold on a busy machine, milliseconds do not. `--recall` tells, too, what is found of what looking at every chunk finds.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ from placet.knowledge.store import KnowledgeStore
 from placet.storage import Database
 from placet.testkit.inline_parser import InlineParser
 from placet.testkit.postgres import PostgresRig
-from tests.benchmarks.search.corpus import DIMENSIONS, Corpus
+from tests.benchmarks.search.corpus import BASES, DIMENSIONS, Corpus
+from tests.benchmarks.search.exact import Exact, measure
 from tests.benchmarks.search.filling import MODEL, fill
 from tests.integration.knowledge_world import add_base, add_document, new_tenant
 
 READERS = {"0.1%": "few", "10%": "tenth", "100%": "everything"}
+READ_BASES = {"0.1%": 1, "10%": 10, "100%": BASES}  # the first so many
 QUESTIONS, WARM_UP = 60, 10
 K = 10
 
@@ -68,10 +70,12 @@ class Cell:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.search", description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 20_000, 200_000], help="chunks, ascending")
-    asyncio.run(_measure(parser.parse_args().sizes))
+    parser.add_argument("--recall", action="store_true", help="compare with exact search (another minute)")
+    asked = parser.parse_args()
+    asyncio.run(_measure(asked.sizes, asked.recall))
 
 
-async def _measure(sizes: Sequence[int]) -> None:
+async def _measure(sizes: Sequence[int], recall: bool) -> None:
     directory = Path(tempfile.mkdtemp(prefix="placet-bench-"))
     directory.chmod(0o755)  # the database runs as an unprivileged user below it
     rig = PostgresRig(directory / "postgres")
@@ -86,6 +90,8 @@ async def _measure(sizes: Sequence[int]) -> None:
             print(f"{corpus.chunks} chunks filled in {filled_s:.0f} s; {await _sizes(rig)}", flush=True)
         _print(await _search(rig, [Cell(corpus, visible) for visible in READERS for corpus in corpora]))
         print(_memory())
+        if recall:
+            await _recall(rig, corpora)
     finally:
         await rig.close()
         shutil.rmtree(directory, ignore_errors=True)
@@ -144,6 +150,17 @@ async def _search(rig: PostgresRig, cells: Sequence[Cell]) -> Sequence[Cell]:
     finally:
         await database.close()
     return cells
+
+
+async def _recall(rig: PostgresRig, corpora: Sequence[Corpus]) -> None:
+    questions = corpora[0].questions(QUESTIONS)
+    print(f"\n{'visible':>8}{'chunks':>9}   found of the ten best by words, nearest by meaning")
+    for corpus in corpora:
+        exact = Exact(corpus, questions)
+        for visible, role in READERS.items():
+            reader = KnowledgeScope(f"bench-{corpus.chunks}", "reader", frozenset({role}))
+            found = await measure(rig.database(), exact, reader, READ_BASES[visible], questions)
+            print(f"{visible:>8}{corpus.chunks:>9}{found.words:>17.3f}{found.meaning:>24.3f}", flush=True)
 
 
 def _computed(server: psutil.Process) -> float:
