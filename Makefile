@@ -65,8 +65,8 @@ test: setup ## Everything that needs no container engine but the kill tests: rea
 	@$(BIN)/pytest -q -n 2 --dist loadfile -m "not chaos" tests --ignore=tests/containers --ignore=tests/benchmarks
 
 .PHONY: test-chaos
-test-chaos: setup ## Kill tests: every child of `placet up`, documents and runs in the middle
-	@$(BIN)/pytest -q -n 2 --dist loadfile -m chaos tests/integration
+test-chaos: setup ## Kill tests: every child of `placet up`, documents and runs in the middle, and the named points
+	@$(BIN)/pytest -q -n 2 --dist loadfile -m chaos tests/chaos tests/integration
 
 .PHONY: chaos-points
 chaos-points: setup ## Kill real processes at named points, before and after every step of a refund and of its unknown ends

@@ -106,13 +106,15 @@ async def build(settings: Settings, *, clock: Clock = now) -> Approval:
     own = EventVerifier([signing_key], signer)
     effects = EventVerifier([keys.read(settings.effect_public_file)])
     audit = AuditTrail(AuditWriter(bus), OWNER)
-    log = StreamProposalLog(Appender(bus, OWNER, "APPROVALS", signer), EventReader(bus, "APPROVALS", own), audit)
+    time = BusClock(KeyValue(bus, "OPEN_PROPOSALS"), clock)
+    log = StreamProposalLog(
+        Appender(bus, OWNER, "APPROVALS", signer, time), EventReader(bus, "APPROVALS", own), audit, time
+    )
     ledger = StreamEffectLedger(EventReader(bus, "EFFECTS", effects))
     listing = PostgresListing(database)
     judge = Judge(KvDirectory(KeyValue(bus, "DIRECTORY")), policy)
     grants = GrantVerifier(keys.read(settings.grant_public_file))
     desk = KvOpenProposals(KeyValue(bus, "OPEN_PROPOSALS"))
-    time = BusClock(KeyValue(bus, "OPEN_PROPOSALS"), clock)
     assessor = ExecutorAssessor(RpcClient(bus))
     ending = Ending(log, audit, desk, Interest(StreamRunEnds(EventReader(bus, "RUNS"))))
     proposing = Proposing(log, Timers(bus, OWNER), desk, ending, time)

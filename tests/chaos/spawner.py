@@ -13,9 +13,15 @@ import json
 import os
 import signal
 import sys
+import time
 import traceback
 from contextlib import suppress
 from typing import Any, NoReturn
+
+import time_machine
+
+CLOCK_OFF_S = "CHAOS_CLOCK_OFF_S"
+"""A variable of one service: how far the clock of its processes is wrong, in seconds."""
 
 _PR_SET_PDEATHSIG = 1
 
@@ -52,6 +58,7 @@ def _become(module: Any, order: dict[str, Any]) -> NoReturn:
             os.dup2(source, target)
         os.environ.clear()
         os.environ.update(order["env"])
+        _put_clock_off(float(order["env"].get(CLOCK_OFF_S, 0)))
         module.main()
         code = 0
     except SystemExit as end:
@@ -61,6 +68,12 @@ def _become(module: Any, order: dict[str, Any]) -> NoReturn:
     finally:
         sys.stderr.flush()
         os._exit(code)
+
+
+def _put_clock_off(seconds: float) -> None:
+    """Everything in this process that asks what time it is gets another answer; durations stay what they are."""
+    if seconds:
+        time_machine.travel(time.time() + seconds, tick=True).start()
 
 
 if __name__ == "__main__":

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pytest
 from sqlalchemy import text
 
 from placet.client import ConflictError
 from placet.client.proposals import acknowledge
+from placet.messaging.kv import KeyValue
+from placet.testkit.waiting import until
 from tests.chaos import catalogue
-from tests.chaos.campaign import Campaign, Course, add_orders, courses, names, refunds
+from tests.chaos.campaign import AMOUNT, Campaign, Course, add_orders, courses, names, refunds
 from tests.chaos.detours import RegradedJourney, UndoneJourney
-from tests.chaos.house import House, open_house
-from tests.chaos.journey import Journey
+from tests.chaos.house import TENANT, House, open_house
+from tests.chaos.journey import Ending, Journey
 from tests.chaos.stores import SOON_S
-from tests.chaos.verdict import Records
+from tests.chaos.verdict import Records, key_of, violations
 
 pytestmark = pytest.mark.chaos
 
 _AT_LEAST = 60
+_LEFT = Decimal(15)  # what the day still holds: one refund of 11, not two
 _SERVICES = ("gateway", "agent", "tool-executor", "approval")
 
 
@@ -93,6 +98,43 @@ async def test_timer_that_falls_due_while_approval_and_the_bus_are_dead_fires_wh
     stored = [event.name for event in (await Records.of(house)).proposals[journey.proposal_id]]
     assert [name for name in stored if name != "viewed"] == ["proposed", "waiting-for-human", "expired", "completed"]
     assert await _state_of(house, order_id) == "delivered"
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.spec("G11", "G7", "A8")
+async def test_two_approved_refunds_that_together_exceed_the_day_of_their_tenant_leave_one(house: House) -> None:
+    """The last test of this house: its tenant has next to nothing left to spend today."""
+    table = json.loads((house.stores.policies / "tables" / "limits" / "data.json").read_text(encoding="utf-8"))
+    spent = Decimal(table["tenant"]["spend_per_day"]) - _LEFT
+    journeys = [Journey(order, AMOUNT) for order in await add_orders(house, 2)]
+    for journey in journeys:
+        await journey.ask(house)
+    bus = await house.stores.bus("tool-executor")
+    try:
+        counters, today = KeyValue(bus, "COUNTERS"), f"{TENANT}.spending.{datetime.now(UTC).date().isoformat()}"
+        await counters.put(today, json.dumps({"spent": str(spent), "open": {}}).encode())
+        await asyncio.gather(*(journey.approve(house) for journey in journeys))
+        await asyncio.gather(*(journey.wait(house) for journey in journeys))
+
+        async def settled() -> bool:
+            entry = await counters.get(today)
+            day = json.loads(entry.value) if entry else {}
+            return day["open"] == {} and Decimal(day["spent"]) == spent + Decimal(AMOUNT)
+
+        await until(settled, what="the day with one refund more, and nothing reserved")
+    finally:
+        await bus.close()
+    records = await Records.of(house)
+    paid, refused = sorted(journeys, key=lambda journey: journey.order_id not in records.refunds)
+    assert violations(paid, records, house) == []
+    refused.ending = Ending(
+        run="refused", effect=("failed",), books=(), payments=0, audited=frozenset({"effect-finished"})
+    )
+    assert violations(refused, records, house) == []
+    [failed] = records.effects[str(key_of(records.proposals[refused.proposal_id]))]
+    assert failed.envelope.data["code"] == "limit_reached"
+    completed = records.proposals[refused.proposal_id][-1].envelope.data
+    assert (completed["finish_reason"], completed["outcome"]["code"]) == ("denied", "limit_reached")
 
 
 async def _state_of(house: House, order_id: str) -> str:

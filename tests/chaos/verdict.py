@@ -100,7 +100,7 @@ def violations(journey: Journey, records: Records, house: House) -> list[str]:
         return [*wrong, f"proposals of this run: {proposals}, shown: {journey.proposal_id}"]
     history = records.proposals[journey.proposal_id]
     wrong += [f"proposal: {what}" for what in _of_proposal(journey, history)]
-    key = _key(history)
+    key = key_of(history)
     if key is None and journey.ending.effect:
         return [*wrong, "never approved"]
     key = key or ""
@@ -128,7 +128,7 @@ def _of_undo(journey: Journey, records: Records, house: House) -> Iterable[str]:
     names = [event.name for event in history if event.name != "viewed"]
     if names != ["proposed", "waiting-for-human", "approved", "approved", "completed"]:
         yield f"its history is {names}"
-    key = _key(history)
+    key = key_of(history)
     effect = [event.name for event in records.effects.get(key or "", [])]
     if effect != ["claimed", "executed", "verified"]:
         yield f"its effect is {effect}"
@@ -164,7 +164,8 @@ def _of_proposal(journey: Journey, events: list[Stored]) -> Iterable[str]:
         yield "a decision that was acknowledged is not there"
 
 
-def _key(history: list[Stored]) -> str | None:
+def key_of(history: list[Stored]) -> str | None:
+    """The key under which an approved proposal takes effect."""
     models: dict[str, type[Event]] = approval_events()
     for event in history:
         data = models[event.name].model_validate(event.envelope.data)

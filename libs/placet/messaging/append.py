@@ -10,14 +10,16 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 import nats.errors
 import nats.js.errors
 from nats.js.api import RawStreamMsg
 
 from placet.contracts import subjects
-from placet.contracts.envelope import Event
+from placet.contracts.envelope import Event, now
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.identity.signing import EventSigner
 from placet.messaging import wire
@@ -61,11 +63,19 @@ class NewEvent:
 class Appender:
     """Writes the events of one owner. With a signer, every event is signed."""
 
-    def __init__(self, bus: Bus, owner: str, stream: str, signer: EventSigner | None = None) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        owner: str,
+        stream: str,
+        signer: EventSigner | None = None,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
         self._bus = bus
         self._owner = owner
         self._stream = stream
         self._signer = signer
+        self._clock = clock
 
     async def append(
         self, tenant: str, event: NewEvent, expected: int, *, context: RequestContext | None = None
@@ -86,6 +96,7 @@ class Appender:
             context=context or current(),
             tenant=tenant,
             data=event.data,
+            time=self._clock(),
         )
         headers = {EXPECTED: str(expected), EXPECTED_SUBJECT: entity, MESSAGE_ID: message_id}
         if self._signer:

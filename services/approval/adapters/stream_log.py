@@ -13,7 +13,7 @@ from placet.contracts.registry import approval_events
 from placet.messaging.append import Appender, ConflictError, NewEvent
 from placet.messaging.reading import EventReader, Stored
 from services.approval.domain.state import Proposal, Recorded, advance, fold, merged_into
-from services.approval.ports import Born, Found, HistoryItem, StaleError
+from services.approval.ports import Born, Clock, Found, HistoryItem, StaleError
 
 _MODELS = approval_events()
 OWNER = "approval"
@@ -29,7 +29,9 @@ class StreamProposalLog:
     appended; compare-and-set finds that out for every append, and whoever refuses by such a state must look again.
     """
 
-    def __init__(self, appender: Appender, reader: EventReader, audit: AuditTrail) -> None:
+    def __init__(self, appender: Appender, reader: EventReader, audit: AuditTrail, clock: Clock = now) -> None:
+        """`clock` is the one by which the appender dates events."""
+        self._clock = clock
         self._appender = appender
         self._reader = reader
         self._audit = audit
@@ -68,7 +70,7 @@ class StreamProposalLog:
         except ConflictError as error:
             self._states.pop((tenant, proposal_id), None)
             raise StaleError(proposal_id) from error
-        recorded = Recorded(done.seq, name, now(), event)
+        recorded = Recorded(done.seq, name, self._clock(), event)
         before = self._states.get((tenant, proposal_id))
         after = fold([recorded]) if expected == 0 else advance(before, recorded) if before else None
         if after and (expected == 0 or (before and before.last_seq == expected)):
