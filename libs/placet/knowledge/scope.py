@@ -17,9 +17,9 @@ MOSTLY = 0.5
 class ReadableScope:
     """`keys` name bases and, where a document narrows its base, single documents. Counts are of published chunks.
 
-    `mostly` says that it is at least half of what the tenant has, `chunks_of_all` is about what all tenants have (kept
-    by the server for its plans): of these only the way of searching depends. `model` is the embedding model that
-    serves, None before the first one.
+    `mostly` says that it is at least half of what the tenant has, `everything` that it is all. `chunks_of_all` is about
+    what all tenants have (kept by the server for its plans). Of these only the way of searching depends. `model` is the
+    embedding model that serves, None before the first one.
     """
 
     tenant: str
@@ -29,6 +29,7 @@ class ReadableScope:
     mostly: bool = False
     model: str | None = None
     chunks_of_all: int = 0
+    everything: bool = False
 
 
 def settings(scope: KnowledgeScope) -> dict[str, str]:
@@ -78,4 +79,6 @@ async def resolve(pipeline: Pipeline, scope: KnowledgeScope) -> ReadableScope:
     chunks = int(row.chunks)
     mostly = chunks >= MOSTLY * int(row.all_chunks)
     of_all = int(row.chunks_of_all)
-    return ReadableScope(scope.tenant, tuple(row.keys), chunks, int(row.term_total), mostly, row.model, of_all)
+    everything = chunks == int(row.all_chunks)
+    keys, terms = tuple(row.keys), int(row.term_total)
+    return ReadableScope(scope.tenant, keys, chunks, terms, mostly, row.model, of_all, everything)
