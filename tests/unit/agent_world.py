@@ -35,6 +35,8 @@ class World:
         self.refuses: PlacetError | None = None
         self.drafts: list[Draft] = []
         self.looked_again: list[Parked] = []
+        self.unlooked: PlacetError | None = None
+        self.attempts: list[int] = []
         self.driver = Driver(self, self, self, self, self, self, self, max_failures=3)
 
     # leases and the lease
@@ -61,6 +63,7 @@ class World:
         return self.record
 
     async def open(self, run: Run, *, epoch: int, attempt: int) -> Any:
+        self.attempts.append(attempt)
         return self
 
     def at(self, place: Place) -> None:
@@ -102,6 +105,8 @@ class World:
 
     # rights
     async def look_again(self, run: Run, parked: Parked) -> None:
+        if self.unlooked:
+            raise self.unlooked
         self.looked_again.append(parked)
 
     # engine and drive

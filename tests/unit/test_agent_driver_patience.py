@@ -7,8 +7,10 @@ import pytest
 from placet.contracts.digests import proposal_id_of
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.messaging.work_queue import RetryLater
+from services.agent.adapters.graph.context import DriveContext
+from services.agent.domain.limits import Limits
 from services.agent.domain.patience import NOT_WAITED, Waited
-from tests.unit.agent_world import World, completes, parks
+from tests.unit.agent_world import RUN, World, completes, parks
 
 OWN = proposal_id_of("acme", "alice", "run-1", "call-1")
 
@@ -55,6 +57,22 @@ async def test_run_that_got_on_and_waits_for_people_has_its_whole_patience_again
     world.outage_s, world.kept = 60.0, Waited(3, 20.0)
     await world.drive(attempt=4)
     assert world.kept == NOT_WAITED
+
+
+@pytest.mark.spec("U2", "R4")
+async def test_run_that_has_parked_waits_for_people_although_nobody_can_look_at_its_evidence_now() -> None:
+    world = World(parks)
+    world.rests, world.unlooked = ("doc-a:v1:1",), PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "nobody there")
+    await world.drive()
+    assert (world.happened, world.record.completed) == (["run-started", "parked run-1"], False)
+
+
+@pytest.mark.spec("U2")
+async def test_waiting_for_a_part_that_is_away_is_not_counted_as_an_attempt() -> None:
+    world = World(completes)
+    world.kept = Waited(4, 20.0)
+    await world.drive(attempt=6)
+    assert world.attempts == [2]
 
 
 @pytest.mark.spec("W9")
@@ -139,3 +157,17 @@ async def test_run_whose_grant_has_ended_is_cleaned_up_although_nothing_can_be_t
     world.refuses = PlacetError(ErrorCode.UNAUTHENTICATED, "the grant has ended")
     await world.drive()
     assert world.happened[-1] == "forgotten"
+
+
+@pytest.mark.spec("U3")
+@pytest.mark.parametrize(
+    ("waited", "active", "patient"),
+    [(0.0, 0.0, True), (10.0, 0.0, True), (30.0, 0.0, False), (10.0, 50.0, True), (20.0, 80.0, False)],
+    ids=["fresh", "not as long as it may", "as long as it may", "within its wall time", "beyond its wall time"],
+)
+def test_run_is_patient_within_its_outage_and_its_wall_time(waited: float, active: float, patient: bool) -> None:
+    world = World(completes)
+    limits = Limits(wall_s=100.0, outage_s=30.0)
+    context = DriveContext(RUN, world, world, limits, usage={"active_s": active}, waited=Waited(1, waited))
+    assert context.patient is patient
+    assert context.lost_s >= 0.0

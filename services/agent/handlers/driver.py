@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,9 +16,10 @@ from placet.messaging.work_queue import RetryLater
 from placet.observability import logs
 from placet.observability.context import bound, current
 from services.agent.domain import answers
-from services.agent.domain.patience import AWAY, NOT_WAITED, Waited
+from services.agent.domain.patience import AWAY
 from services.agent.domain.run import Run, RunRecord
 from services.agent.errors import AbandonedError, DrainedError, FencedError, LeaseLostError, NotParkedError
+from services.agent.handlers.patience import Patience
 from services.agent.handlers.rights import Rights
 from services.agent.ports import Draft, Drive, Ending, Engine, Lease, Leases, Proposals, RunControl, RunLog, RunLogs
 
@@ -51,6 +51,10 @@ class Driver:
     _wishes: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
     _drives: set[Drive] = field(default_factory=set)
     _draining: bool = False
+
+    @property
+    def _patience(self) -> Patience:
+        return Patience(self.control)
 
     async def drive(self, run: Run, *, attempt: int, completed: Completed | None = None) -> None:
         """Drive `run` as far as it goes now; with `completed`, from the decision it waits for."""
@@ -101,11 +105,13 @@ class Driver:
             drive.drain()
 
     async def _under_lease(self, run: Run, lease: Lease, attempt: int, completed: Completed | None) -> None:
+        waited = await self._patience.so_far(run, attempt)
+        attempt = max(1, attempt - waited.tries)  # waiting for a part that is away is no attempt
         run_log = await self.logs.open(run, epoch=lease.epoch, attempt=attempt)
         withdrawn: set[str] = set()
         if not run_log.record.completed:
             await run_log.append("run-started", {"run_id": run.run_id, "conversation_id": run.conversation_id})
-            drive = self.engine.prepare(run, run_log, lease, completed, await self._waited(run, attempt))
+            drive = self.engine.prepare(run, run_log, lease, completed, waited)
             try:
                 if await self._wished(run):
                     raise _CancelWishedError
@@ -186,36 +192,25 @@ class Driver:
         return {one: await self.proposals.withdraw(run, one, leave=True) for one in dict.fromkeys(proposals)}
 
     async def _park(self, run: Run, drive: Drive) -> None:
-        """Let the run be found when rights change; and look once more, for a change that came while it was parking."""
+        """Let the run be found when rights change; and look once more, for a change that came while it was parking.
+
+        Where that cannot be asked now, the executor asks before it executes.
+        """
         parked = drive.parked()
         await self.control.park(run.tenant, parked)
-        if drive.waited.tries:
-            await self.control.keep_waited(run.tenant, run.run_id, NOT_WAITED)
+        await self._patience.renew(run, drive)
         if parked.chunks:
-            await self.rights.look_again(run, parked)
-
-    async def _waited(self, run: Run, attempt: int) -> Waited:
-        """What the run has waited before. What it knows of calls that reached nobody holds for one drive: this one may
-        deliver them, and die."""
-        if attempt == 1:
-            return NOT_WAITED
-        waited = await self.control.waited_of(run.tenant, run.run_id)
-        if waited.unreached:
-            await self.control.keep_waited(run.tenant, run.run_id, replace(waited, unreached=frozenset()))
-        return waited
+            try:
+                await self.rights.look_again(run, parked)
+            except PlacetError as error:
+                log.warning("a parked run was not looked at again", run_id=run.run_id, code=error.code)
 
     async def _tolerate(self, run: Run, drive: Drive, error: Exception) -> None:
         """Returns when a run that fails must end, too. Else raises, to be called again: after a pause while a part of
         the house is away and the run may wait for it, which is no failure."""
         if isinstance(error, PlacetError) and error.code in AWAY:
-            if not drive.patient:
-                return
-            pause_s = drive.waited.pause_s(random.random())  # noqa: S311 - jitter
-            waited = drive.waits(pause_s)
-            await self.control.keep_waited(run.tenant, run.run_id, waited)
-            log.info("run waits for a part that is away", run_id=run.run_id, code=error.code, tries=waited.tries)
-            raise RetryLater(pause_s) from error
-        if await self.control.count_failure(run.tenant, run.run_id) < self.max_failures:
+            await self._patience.put_back(run, drive, error)
+        elif await self.control.count_failure(run.tenant, run.run_id) < self.max_failures:
             raise error
 
     async def _clean(self, run: Run, record: RunRecord, withdrawn: Collection[str] = ()) -> None:
