@@ -12,9 +12,11 @@ import psycopg
 
 from placet.contracts import subjects
 from placet.contracts.directory import PersonChange
-from placet.contracts.execution import PersonReply, PutPerson
+from placet.contracts.documents import SetDocumentAcl, WithdrawDocument
+from placet.contracts.execution import DocumentView, PersonReply, PutPerson
 from placet.contracts.runs import CancelAccepted, CancelRun, StartRun
 from placet.identity.grants import Purpose
+from placet.knowledge.models import Acl
 from placet.messaging import wire
 from placet.messaging.connection import Bus
 from placet.messaging.reading import EventReader, Stored
@@ -129,6 +131,33 @@ class RunHouse:
         )
         with bound(RequestContext(new_id("req"), TENANT, "directory_admin")):
             await RpcClient(self.gateway).call("tool-executor", "put-person", command, PersonReply, tenant=TENANT)
+
+    async def close_document(self, document_id: str, how: str) -> None:
+        """What a knowledge administrator does who reads it: give it a list that names nobody, or withdraw it."""
+        board = {"active": True, "roles": ["employee", "c_level", "knowledge_admin"], "teams": [], "clearance": 3}
+        await self.change("gina", **board)
+        grant = self.rig.grant("gina")
+        command: SetDocumentAcl | WithdrawDocument = WithdrawDocument(grant=grant, document_id=document_id)
+        if how == "narrowed":
+            command = SetDocumentAcl(grant=grant, document_id=document_id, roles=("nobody",), teams=(), clearance=0)
+        name = "set-document-acl" if how == "narrowed" else "withdraw-document"
+        with bound(RequestContext(new_id("req"), TENANT, "gina")):
+            await RpcClient(self.gateway).call("tool-executor", name, command, DocumentView, tenant=TENANT)
+
+    async def open_document(self, document_id: str) -> None:
+        """As it was: as open as its base, and published."""
+        store = self.rig.postgres.knowledge()
+        await store.set_acl(TENANT, document_id, Acl())
+        state = await store.document_state(TENANT, document_id)
+        if state is not None and state.status != "published":
+            await store.publish(
+                TENANT,
+                document_id,
+                state.version,
+                lock_version=state.lock_version,
+                actor="gina",
+                idempotency_key=new_id("test"),
+            )
 
     async def audited(self, run_id: str) -> list[dict[str, Any]]:
         """Every record of one run."""

@@ -28,6 +28,7 @@ from tests.security.run_house import TENANT, RunHouse
 # The marker, and what the document says, in both its languages; not what the question says itself.
 CANARIES = ("CANARY-7f3a-LAYOFF", "42 positions", "42 个岗位", "裁员计划 / Layoff plan", "kb-executive")
 QUESTION = "What does the layoff plan say about positions in logistics and marketing?"
+PLAN = "doc-layoff-plan"
 BOARD = {"active": True, "roles": ["employee", "c_level"], "teams": ["executive"], "clearance": 3}
 TICKET = {"title": "Follow up", "priority": "low", "team": "support", "description": "as discussed"}
 
@@ -81,6 +82,7 @@ async def watch(run_house: RunHouse, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
     with capture_logs() as watch.logged:
         yield watch
     await run_house.change("frank", **BOARD)
+    await run_house.open_document(PLAN)
 
 
 def recorded(ask: Callable[..., Awaitable[Any]], watch: Watch) -> Callable[..., Awaitable[Any]]:
@@ -94,26 +96,31 @@ def recorded(ask: Callable[..., Awaitable[Any]], watch: Watch) -> Callable[..., 
     return answer
 
 
-def revoking(monkeypatch: pytest.MonkeyPatch, watch: Watch, owner: type, method: str, **fields: Any) -> None:
-    """Let Frank fall just before `method` begins, once."""
+def revoking(monkeypatch: pytest.MonkeyPatch, watch: Watch, owner: type, method: str, how: str) -> None:
+    """Take the plan from Frank just before `method` begins, once."""
     begin = getattr(owner, method)
 
     async def after_the_fall(*args: Any) -> Any:
         if not watch.revoked:
-            await fall(watch, **fields)
+            await fall(watch, how)
         return await begin(*args)
 
     monkeypatch.setattr(owner, method, after_the_fall)
 
 
-async def fall(watch: Watch, **fields: Any) -> None:
+async def fall(watch: Watch, how: str) -> None:
     await watch.look()
-    fallen = {"active": True, "roles": ["employee"], "teams": [], "clearance": 1} | fields
-    await watch.house.change("frank", **fallen)
+    if how in FALLS:
+        fallen = {"active": True, "roles": ["employee"], "teams": [], "clearance": 1} | FALLS[how]
+        await watch.house.change("frank", **fallen)
+    else:
+        await watch.house.close_document(PLAN, how)
     watch.revoked = True
 
 
+# What befalls Frank, and what befalls the plan.
 FALLS: dict[str, dict[str, Any]] = {"moved": {}, "dismissed": {"active": False}}
+WAYS = (*FALLS, "narrowed", "withdrawn")
 
 
 @pytest.mark.spec("K2", "U6")
@@ -130,7 +137,7 @@ async def test_canary_is_in_the_answer_of_whoever_may_read_it_and_even_then_in_n
 
 
 @pytest.mark.spec("U4", "R4", "R6", "T11")
-@pytest.mark.parametrize("how", FALLS)
+@pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize(
     ("owner", "method"), [(Execution, "_one"), (Composition, "draft")], ids=["before_retrieve", "before_compose"]
 )
@@ -143,7 +150,7 @@ async def test_canary_of_a_document_revoked_while_a_question_is_answered_is_seen
     how: str,
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    revoking(monkeypatch, watch, owner, method, **FALLS[how])
+    revoking(monkeypatch, watch, owner, method, how)
     async with watch.house.agent():
         run_id = await watch.house.ask("frank", QUESTION)
         done = await watch.house.finished(run_id)
@@ -166,14 +173,14 @@ async def waiting_on_canary(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> tu
 
 
 @pytest.mark.spec("U4", "R4", "R6", "T11")
-@pytest.mark.parametrize("how", FALLS)
+@pytest.mark.parametrize("how", WAYS)
 async def test_proposal_that_rests_on_a_document_revoked_while_it_waits_is_withdrawn_and_the_canary_seen_nowhere(
     watch: Watch, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
     caplog.set_level(logging.DEBUG)
     async with watch.house.agent():
         run_id, _ = await waiting_on_canary(watch, monkeypatch)
-        await fall(watch, **FALLS[how])
+        await fall(watch, how)
         done = await watch.house.finished(run_id)  # nobody decides: the fall itself ends it
         assert await watch.seen(run_id, caplog) == []
     assert done["finish_reason"] in ("cancelled", "refused")
@@ -182,14 +189,14 @@ async def test_proposal_that_rests_on_a_document_revoked_while_it_waits_is_withd
 
 
 @pytest.mark.spec("U4", "R6", "T11")
-@pytest.mark.parametrize("how", FALLS)
+@pytest.mark.parametrize("how", WAYS)
 async def test_canary_of_a_document_revoked_between_resume_and_answer_is_seen_nowhere(
     watch: Watch, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
     caplog.set_level(logging.DEBUG)
     async with watch.house.agent():
         run_id, proposal_id = await waiting_on_canary(watch, monkeypatch)
-        revoking(monkeypatch, watch, Composition, "draft", **FALLS[how])
+        revoking(monkeypatch, watch, Composition, "draft", how)
         await watch.house.rig.approve("frank", proposal_id)
         done = await watch.house.finished(run_id)
         assert watch.revoked
