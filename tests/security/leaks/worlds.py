@@ -62,6 +62,10 @@ class World:
         mine = [p for p in self.papers if who.user in (self.bases[p.base].owner, p.own.owner) or p.published]
         return [paper for paper in mine if self._open(who, paper)]
 
+    def open_to(self, who: KnowledgeScope) -> list[Paper]:
+        """Published or not."""
+        return [paper for paper in self.papers if self._open(who, paper)]
+
     def _open(self, who: KnowledgeScope, paper: Paper) -> bool:
         base = self.bases[paper.base]
         named = bool(base.roles or base.teams)
