@@ -135,3 +135,14 @@ def test_approved_read_keeps_no_content_in_what_is_persisted() -> None:
 )
 def test_decision_of_a_resumed_run_is_named_after_what_the_person_did(reason: str, edited: bool, word: str) -> None:
     assert decision_word(reason, edited=edited) == word
+
+
+@pytest.mark.spec("T4", "G8")
+def test_change_that_was_not_answered_in_time_is_not_said_to_have_failed() -> None:
+    late = PlacetError(ErrorCode.TIMEOUT, "The tool gave no answer.")
+    for language, doubt, away in (
+        ("en", "may have taken effect or not", "not available"),
+        ("zh", "可能已经执行", "不可用"),
+    ):
+        assert doubt in answers.statement(failed(REFUND, late), language)
+        assert away in answers.statement(failed(SEARCH, late), language)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from placet.contracts.errors import NextHop
+from placet.contracts.errors import ErrorCode, NextHop
 from placet.contracts.runs import RunFinish
 from services.agent.domain.calls import Call, CallStatus
 from services.agent.domain.language import Language, pick
@@ -52,6 +52,10 @@ _UNAVAILABLE = (
     "{what}暂时无法完成：所需的服务不可用，请稍后再试。",
     "{what} could not be completed: a service it needs is not available. Please try again later.",
 )
+_UNANSWERED = (
+    "{what}没有及时得到答复，可能已经执行，也可能没有。请先核对，再决定是否重新提出。",
+    "No answer came in time to this: {what}. It may have taken effect or not; look before asking again.",
+)
 _ENDS: dict[CallStatus, tuple[str, str]] = {
     CallStatus.RESPONDED: (
         "{what}没有执行。{who}答复：{note}",
@@ -90,6 +94,8 @@ def _after_error(call: Call, language: Language) -> str:
         return pick(language, f"没有找到{target}。", f"{target} was not found.")
     if hop is NextHop.SAME_NODE:
         return _invalid(call, meant(call, language), language)
+    if call.code == ErrorCode.TIMEOUT.value and not call.reads:
+        return _filled(_UNANSWERED, call, language)
     texts = (
         {NextHop.TELL_USER: _SUPERSEDED, NextHop.PARK: _UNKNOWN, NextHop.DEGRADE: _UNAVAILABLE}.get(hop)
         if hop
