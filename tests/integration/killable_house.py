@@ -17,7 +17,7 @@ from placet.storage import OWNER
 from services.approval.app import build as build_approval
 from tests.integration.document_house import DocumentHouse, until
 from tests.integration.foundations import foundations
-from tests.integration.governance_rig import ROOT, GovernanceRig, edited
+from tests.integration.governance_rig import ROOT, GovernanceRig
 
 
 class KillableHouse(DocumentHouse):
@@ -25,8 +25,7 @@ class KillableHouse(DocumentHouse):
 
     process: subprocess.Popen[bytes]
 
-    def spawn(self, **changes: str) -> None:
-        """`changes`: variables of its environment that differ."""
+    def spawn(self) -> None:
         rig = self.governance
         settings = rig.executor_settings()
         environment = {
@@ -40,7 +39,6 @@ class KillableHouse(DocumentHouse):
             "PLACET_GRANT_PUBLIC_FILE": str(rig.keys.public("grant")),
             "PLACET_APPROVAL_PUBLIC_FILE": str(rig.keys.public("approval")),
             "PLACET_EFFECT_SIGNING_KEY_FILE": str(rig.keys.private("effect")),
-            **changes,
         }
         with (rig.policies.parent / "executor.log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -69,20 +67,15 @@ class KillableHouse(DocumentHouse):
 
 
 @asynccontextmanager
-async def killable_house(
-    *, gate: bool = False, gateway: dict[str, Any] | None = None, **executor: str
-) -> AsyncIterator[KillableHouse]:
-    """`gate`: sensitive reads wait for a person. `gateway`: settings, `executor`: environment that differ."""
+async def killable_house() -> AsyncIterator[KillableHouse]:
     async with foundations() as (nats, postgres, directory):
         rig = GovernanceRig(nats, postgres, directory)
         await rig.prepare()
-        with edited(rig.policies / "tables" / "limits" / "data.json") as limits:
-            limits["sensitive_read"]["gate"] = gate
         approval = await build_approval(rig.approval_settings())
         await approval.start()
         house = KillableHouse(rig)
-        await house.start(**(gateway or {}))
-        house.spawn(**executor)
+        await house.start()
+        house.spawn()
         try:
             await house.there("carol")
             yield house

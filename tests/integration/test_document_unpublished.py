@@ -17,7 +17,8 @@ from tests.integration.governance_rig import GovernanceRig
 
 pytestmark = [pytest.mark.spec("K4", "T5"), pytest.mark.timeout(300)]
 
-DRAFT = b"# Rota\n\nThe code of the heron is 4471.\n"
+DRAFT = b"# Rota\n\nThe code is CANARY-heron-4471.\n"
+TITLE = "TITLE-heron"
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +57,9 @@ async def _agreed(house: DocumentHouse, who: str, document_id: str, version: int
     operator = house.as_(await _person(house, "platform_operator"))
     path = f"/api/proposals/{waiting.json()['proposal_id']}"
     card = (await operator.get(path)).json()
+    assert card["arguments"] == {"document_id": document_id, "version": version}
+    assert (card["resource"]["type"], card["resource"]["id"]) == ("document", document_id)
+    assert "heron" not in str(card)
     decided = await operator.post(f"{path}/decisions", json={"decision": "approve", "digest": card["digest"]})
     assert decided.status_code == 200
 
@@ -69,10 +73,21 @@ async def _agreed(house: DocumentHouse, who: str, document_id: str, version: int
     return outcome
 
 
+async def _told(house: DocumentHouse) -> list[str]:
+    """Every message on the bus's record."""
+    bus = await house.governance.nats.bus("provision")
+    found = []
+    for stream in ("APPROVALS", "EFFECTS", "AUDIT", "DOCUMENTS"):
+        last = (await bus.js.stream_info(stream)).state.last_seq
+        found += [(await bus.js.get_msg(stream, seq=seq)).data or b"" for seq in range(1, last + 1)]
+    return [data.decode(errors="replace") for data in found]
+
+
+@pytest.mark.spec("T7")
 async def test_source_of_a_draft_is_shown_to_whom_it_was_agreed_for_and_to_nobody_else(house: DocumentHouse) -> None:
     asker, other = await _admin(house), await _admin(house)
-    document_id = (await house.upload("carol", DRAFT)).json()["document_id"]
-    await house.upload("carol", DRAFT + b"More.\n", document_id=document_id)
+    document_id = (await house.upload("carol", DRAFT, title=TITLE)).json()["document_id"]
+    await house.upload("carol", DRAFT + b"More.\n", document_id=document_id, title=TITLE)
     assert (await house.read("carol", document_id))["state"] == "ready"
     for who in (asker, other, "carol"):
         assert await _source(house, who, document_id) == (403, "permission_denied")
@@ -85,6 +100,7 @@ async def test_source_of_a_draft_is_shown_to_whom_it_was_agreed_for_and_to_nobod
     assert await _source(house, "alice", document_id) == (404, "not_found")
     page = await house.governance.audit(type="access-denied", actor=other, limit=50)
     assert {(one.record.action, one.record.code) for one in page.items} == {("read-source", "permission_denied")}
+    assert not [message for message in await _told(house) if "heron" in message], "neither text nor title is on record"
 
 
 @pytest.mark.spec("R4")

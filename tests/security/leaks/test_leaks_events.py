@@ -90,7 +90,7 @@ async def _events(rig: GovernanceRig, tenant: str) -> list[str]:
 @pytest.mark.spec("K2", "K3", "R2", "R5", "R6", "L1")
 @pytest.mark.timeout(300)
 @settings(
-    max_examples=5,
+    max_examples=4,
     deadline=None,
     derandomize=True,
     database=None,

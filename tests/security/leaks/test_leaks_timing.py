@@ -19,6 +19,7 @@ from tests.security.leaks.two_samples import separation
 
 CALLS = 2_000
 FEWER_CALLS = 1_000  # where one takes longer; chance strays by 0.018 then
+FEWEST_CALLS = 600  # ... and by 0.024 then
 INDISTINGUISHABLE = 0.1  # from 0.5; chance strays by 0.013
 
 
@@ -82,16 +83,16 @@ async def test_search_for_a_word_of_hidden_text_takes_as_long_as_for_one_of_no_t
 
 @pytest.mark.spec("K2", "R2", "R5")
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("kind", ["of a hundred scopes", "of most of the company"])
+@pytest.mark.parametrize("kind", ["of sixty scopes", "of most of the company"])
 async def test_hidden_text_takes_no_time_of_a_reader(postgres_rig: PostgresRig, kind: str) -> None:
-    """A hundred documents with lists of their own, or two thirds of all there is: hidden words are not looked at."""
+    """Sixty documents with lists of their own, or two thirds of all there is: hidden words are not looked at."""
     store, tenant = postgres_rig.knowledge(NoEmbedder()), new_tenant()
     await add_base(store, tenant, "open", roles=["employee"])
     await add_base(store, tenant, "hidden", roles=["nobody"])
     hidden = "\n\n".join(f"# Part {number}\n\nKestrel plan {number}, secret kestrel." for number in range(500))
     await add_document(store, tenant, "doc-secret", hidden, base_id="hidden")
-    if kind == "of a hundred scopes":
-        for number in range(100):
+    if kind == "of sixty scopes":
+        for number in range(60):
             body = f"The gate code of house {number}."
             await add_document(store, tenant, f"doc-{number}", body, base_id="open", roles=["employee"])
     else:
@@ -99,7 +100,7 @@ async def test_hidden_text_takes_no_time_of_a_reader(postgres_rig: PostgresRig, 
         await add_document(store, tenant, "doc-open", body, base_id="open")
     who = KnowledgeScope(tenant, "rita", frozenset({"employee"}))
     told = await separation(
-        lambda: store.search(who, "kestrel plan", 5), lambda: store.search(who, "ostrich plan", 5), FEWER_CALLS
+        lambda: store.search(who, "kestrel plan", 5), lambda: store.search(who, "ostrich plan", 5), FEWEST_CALLS
     )
     assert abs(told - 0.5) < INDISTINGUISHABLE
 
