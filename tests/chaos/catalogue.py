@@ -93,7 +93,7 @@ tool-executor | after | tool-executor: UPDATE refunds; event failed
 tool-executor | before | tool-executor: answer to command settle-effect
 nats | before | tool-executor: event failed
 """
-NOTFOUND = """
+NOT_FOUND = """
 tool-executor | before | tool-executor: event failed
 postgres | before | tool-executor: UPDATE refunds
 nats | after | tool-executor: event failed
