@@ -29,7 +29,7 @@ async def test_approved_refund_is_executed_once_read_back_and_completed(governan
     assert result.status is ProposalStatus.APPROVED
     view = await ended(governance, proposal_id)
     assert view.finish_reason is FinishReason.SUCCESS
-    assert [item["amount"] for item in await refunds(governance, "A1003")] == [12]
+    assert [item["amount"] for item in await refunds(governance, "A1003")].count(12) == 1
     history = (await governance.history("dave", proposal_id)).items
     assert [item.name for item in history] == ["proposed", "waiting-for-human", "viewed", "approved", "completed"]
     assert all(item.verified for item in history)
@@ -65,7 +65,7 @@ async def test_resource_that_moved_between_decision_and_commit_supersedes(govern
     before, now = (float(outcome["diff"]["resource.refundable"][when]) for when in ("signed", "now"))
     assert before - now == 1
     assert f"refundable: {before:.2f} → {now:.2f}" in outcome["message"]
-    assert [item["amount"] for item in await refunds(governance, "A1005")] == [1]
+    assert [item["amount"] for item in await refunds(governance, "A1005")].count(1) == 1
 
 
 @pytest.mark.spec("A8", "R4")
@@ -74,13 +74,14 @@ async def test_requester_dismissed_before_the_decision_executes_nothing(governan
     alice = await directory.find("acme", "alice")
     assert alice is not None
     await directory.put(alice.model_copy(update={"id": "zoe"}))
+    before = await refunds(governance, "A1008")
     proposal_id = await propose(governance, "A1008", 3, person="zoe")
     gone = PersonChange(active=False, roles=alice.roles, teams=alice.teams, clearance=alice.clearance)
     await directory.change("acme", "zoe", gone)
     with suppress(PlacetError):  # withdrawn already, by the second look that a dismissal leads to
         await governance.approve("dave", proposal_id)
     assert (await ended(governance, proposal_id, "dave")).finish_reason is FinishReason.DENIED
-    assert await refunds(governance, "A1008") == []
+    assert await refunds(governance, "A1008") == before
 
 
 @pytest.mark.spec("L1", "A8")
@@ -105,4 +106,4 @@ async def test_effect_whose_worker_died_before_recording_it_is_recorded_on_redel
     async with asyncio.timeout(DEADLINE_S):
         while "effect-finished" not in [entry.type for entry in (await governance.audit(run_id=run_id)).items]:
             await asyncio.sleep(0.05)
-    assert [item["amount"] for item in await refunds(governance, "A1002")] == [6]
+    assert [item["amount"] for item in await refunds(governance, "A1002")].count(6) == 1

@@ -48,6 +48,7 @@ async def test_challenge_unanswered_changes_nothing(governance: GovernanceRig) -
 
 @pytest.mark.spec("A4", "G5")
 async def test_amount_above_the_limit_needs_two_people(governance: GovernanceRig) -> None:
+    before = await refunds(governance, "A2001")
     proposal_id = await propose(governance, "A2001", 600)
     first = await governance.approve("dave", proposal_id)
     assert (first.status, (await governance.proposal("dave", proposal_id)).approvals.needed) == (
@@ -56,7 +57,7 @@ async def test_amount_above_the_limit_needs_two_people(governance: GovernanceRig
     )
     twice = await refused(governance.approve("dave", proposal_id))
     assert twice.code is ErrorCode.ALREADY_DECIDED
-    assert await refunds(governance, "A2001") == []
+    assert await refunds(governance, "A2001") == before
     assert (await governance.approve("erin", proposal_id)).status is ProposalStatus.APPROVED
     assert (await ended(governance, proposal_id)).finish_reason is FinishReason.SUCCESS
 
@@ -82,7 +83,7 @@ async def test_edit_runs_what_the_approver_wrote_and_bad_edits_leave_it_pending(
     result = await edit({"order_id": "A1004", "amount": 5, "reason": "goodwill"})
     assert (result.status, result.digest != view.digest) == (ProposalStatus.APPROVED, True)
     assert (await ended(governance, proposal_id)).finish_reason is FinishReason.SUCCESS
-    assert [item["amount"] for item in await refunds(governance, "A1004")] == [5]
+    assert [item["amount"] for item in await refunds(governance, "A1004")].count(5) == 1
 
 
 @pytest.mark.spec("A3")
@@ -117,7 +118,7 @@ async def test_twenty_deciders_at_once_give_one_winner_and_one_effect(governance
     assert outcomes.count(None) == 1
     assert set(outcomes) - {None} == {ErrorCode.ALREADY_DECIDED}
     await ended(governance, proposal_id)
-    assert [item["amount"] for item in await refunds(governance, "A1007")] == [4]
+    assert [item["amount"] for item in await refunds(governance, "A1007")].count(4) == 1
 
 
 @pytest.mark.spec("A2", "L1")

@@ -15,7 +15,7 @@ from tests.integration.knowledge_world import add_base, add_document, new_tenant
 
 pytestmark = pytest.mark.spec("R3", "K2")
 
-_TEXTS = text("SELECT searched FROM knowledge.to_embed('a-new-model', 'me', 100)")
+_TEXTS = text("SELECT searched FROM knowledge.to_embed('a-new-model', 'me', 1000000)")
 # Whatever runs with its owner's rights, and who may call it.
 _DOORS = text("""
 SELECT p.proname AS name, p.prorettype::regtype::text AS gives, p.proretset AS rows
