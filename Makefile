@@ -65,12 +65,12 @@ test: setup ## Everything that needs no container engine but the kill tests: rea
 	@$(BIN)/pytest -q -n 2 --dist loadfile -m "not chaos" tests --ignore=tests/containers --ignore=tests/benchmarks
 
 .PHONY: test-chaos
-test-chaos: setup ## Kill tests: every child of `placet up`, documents and runs in the middle, and the named points
-	@$(BIN)/pytest -q -n 2 --dist loadfile -m chaos tests/chaos tests/integration
+test-chaos: setup ## Kill tests: every child of `placet up`, documents and runs in the middle
+	@$(BIN)/pytest -q -n 2 --dist loadfile -m chaos tests/integration
 
 .PHONY: chaos-points
 chaos-points: setup ## Kill real processes at named points, before and after every step of a refund and of its unknown ends
-	@$(BIN)/pytest -q -m chaos tests/chaos
+	@$(BIN)/pytest -q -n 2 --dist loadfile -m chaos tests/chaos
 
 .PHONY: test-containers
 test-containers: setup ## Container tests against locally built images; installs and starts an engine if there is none

@@ -14,8 +14,11 @@ PLACE = "provider"
 
 
 class Provider(payment_provider.Provider):
-    """`posts`: what it was asked to do, by (kind, key). `dark`: keys about which it says nothing, and whether it takes
-    the money all the same. `wrong`: orders whose payments it tells at another amount than it was asked for."""
+    """`posts`: what it was asked to do, by (kind, key).
+
+    `dark`: keys about which it says nothing once it was asked to pay, and whether it takes the money all the same.
+    `wrong`: orders whose payments it tells at another amount than it was asked for.
+    """
 
     def __init__(self, traps: Traps) -> None:
         super().__init__()
@@ -33,7 +36,7 @@ class Provider(payment_provider.Provider):
             raise ConnectionAbortedError
         if method == "POST":
             self.posts[what, key] += 1
-        silent = key in self.dark
+        silent = key in self.dark and self.posts["payment", key] > 0
         if trap or silent:
             if method == "POST" and self.dark.get(key, True):
                 self._handle(method, target, key, raw)
