@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -50,8 +51,10 @@ class Campaign:
         """All of them; then once more, one by one, those that were not reached because somebody else died there."""
         await self._strike_all(courses, lanes)
         again = [course for course in courses if course[0] in self.missed]
-        self.missed.clear()
-        await self._strike_all(again, 1)
+        if again:
+            self.missed.clear()
+            await self.house.settled()
+            await self._strike_all(again, 1)
         await asyncio.gather(*self._tasks)
         await self._judge()
 
@@ -93,18 +96,31 @@ class Campaign:
             self._healing.release()
 
     async def _judge(self) -> None:
-        await self.house.settled()
-        self.problems += self.house.never_back
-        records = await Records.of(self.house)
-        for name, journey in self.journeys.items():
-            if gave_up(journey, records):
-                self.given_up.append(name)
-                continue
-            wrong = violations(journey, records, self.house)
-            self.problems += [f"{name}: {what} (run {journey.run_id})" for what in wrong]
+        """Some things follow the end that people see: what is not there yet is looked for again for a while."""
+        deadline = time.monotonic() + _AFTERWARDS_S
+        while True:
+            await self.house.settled()
+            wrong, given_up = await self._verdict()
+            if not wrong or time.monotonic() > deadline:
+                break
+            await asyncio.sleep(1)
+        self.given_up += given_up
+        self.problems += [*self.house.never_back, *wrong]
         if self.problems:
             _LOGS.parent.mkdir(parents=True, exist_ok=True)
             _LOGS.write_text(self.house.logs(), encoding="utf-8")
+
+    async def _verdict(self) -> tuple[list[str], list[str]]:
+        """What is wrong, and who was told to try again later."""
+        records = await Records.of(self.house)
+        wrong, given_up = [], []
+        for name, journey in self.journeys.items():
+            if gave_up(journey, records):
+                given_up.append(name)
+            else:
+                found = violations(journey, records, self.house)
+                wrong += [f"{name}: {what} (run {journey.run_id})" for what in found]
+        return wrong, given_up
 
 
 def refunds(chosen: Iterable[Point]) -> list[Course]:
