@@ -20,6 +20,7 @@ EXACT_CHUNKS = 2_000
 GRAPH_FROM_CHUNKS = 24_000  # where walking the graph begins to take less time than comparing every sketch
 SKETCHED = 150  # so many by sketch for each comparison of whole vectors
 SKETCH_BITS = 512
+BOUNDED = 2_000  # so many tell how near the nearest sketches are at least
 
 # For the transaction that searches: the graph is walked until enough visible chunks are found. Plans are made once, for
 # all values: the statements leave the planner one way, so that nothing follows from what it knows of others' chunks.
@@ -49,8 +50,16 @@ FROM near JOIN knowledge.chunk_vectors v ON v.tenant = :tenant AND v.model = :mo
 ORDER BY distance, v.chunk_id LIMIT :limit
 """  # noqa: S608
 _BY_SKETCH = "sketch <~> (SELECT CAST(CAST(:sketch AS text) AS bit(512)))"
+_SKETCHES = _IN_SCOPE.format(column="sketch")
+# The nearest of all are as near as the nearest of any part of them: what is farther need not be sorted. Fewer than
+# `sketched` in the part is all there are, and then the farthest of them bounds nothing.
+_BOUND = f"""
+SELECT max(distance) FROM (
+    SELECT {_BY_SKETCH} AS distance FROM (SELECT sketch FROM {_SKETCHES} LIMIT {BOUNDED}) part
+    ORDER BY distance LIMIT :sketched) nearest_of_part
+"""  # noqa: S608
 _SKETCHED = text(
-    _OF_THE_NEAR % f"SELECT chunk_id FROM {_IN_SCOPE.format(column='sketch')} ORDER BY {_BY_SKETCH}, chunk_id"  # noqa: S608
+    _OF_THE_NEAR % f"SELECT chunk_id FROM {_SKETCHES} WHERE {_BY_SKETCH} <= ({_BOUND}) ORDER BY {_BY_SKETCH}, chunk_id"  # noqa: S608
 )
 # The walk has no condition to be planned by; what it meets is let through or not.
 _GRAPH = text(
