@@ -17,6 +17,7 @@ from tests.chaos.journey import Journey
 from tests.chaos.points import Point
 from tests.chaos.spawners import ROOT
 from tests.chaos.verdict import Records, gave_up, violations
+from tests.integration.more_orders import copy_order
 
 # Journeys that go on at the same time; and how many may still be healing behind them.
 LANES = 3
@@ -139,15 +140,7 @@ async def add_orders(house: House, number: int) -> list[str]:
     database = house.stores.database()
     try:
         async with database.engine.begin() as connection:
-            await connection.execute(
-                text(
-                    "INSERT INTO business.orders (tenant, order_id, customer_id, state, currency, paid_amount, item, "
-                    "shipping_address, created_at) SELECT tenant, new_id, customer_id, state, currency, paid_amount, "
-                    "item, shipping_address, created_at FROM business.orders, unnest(CAST(:ids AS text[])) AS new_id "
-                    "WHERE tenant = 'acme' AND order_id = 'A1004'"
-                ),
-                {"ids": ids},
-            )
+            await copy_order(connection, ids)
             await connection.execute(text("UPDATE business.refund_limits SET per_day = 1000000"))
     finally:
         await database.close()

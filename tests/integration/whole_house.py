@@ -6,7 +6,6 @@ import secrets
 from typing import Any
 
 import httpx
-from sqlalchemy import text
 
 from placet.contracts.directory import PersonChange
 from placet.messaging.kv import KeyValue
@@ -20,6 +19,7 @@ from services.memory.app import build as build_memory
 from services.memory.settings import Settings as MemorySettings
 from tests.integration.document_house import DocumentHouse
 from tests.integration.governance_rig import GovernanceRig
+from tests.integration.more_orders import copy_order
 
 WAITING, COMPLETED = "run.waiting_for_human", "run.completed"
 
@@ -82,15 +82,7 @@ class WholeHouse(DocumentHouse):
         """Orders of a customer of Alice's, for one test alone."""
         ids = [f"A{secrets.randbelow(9_000_000) + 1_000_000}" for _ in range(number)]
         async with self.governance.postgres.database("placet_owner").engine.begin() as connection:
-            await connection.execute(
-                text(
-                    "INSERT INTO business.orders (tenant, order_id, customer_id, state, currency, paid_amount, item, "
-                    "shipping_address, created_at) SELECT tenant, new_id, customer_id, state, currency, paid_amount, "
-                    "item, shipping_address, created_at FROM business.orders, unnest(CAST(:ids AS text[])) AS new_id "
-                    "WHERE tenant = 'acme' AND order_id = 'A1004'"
-                ),
-                {"ids": ids},
-            )
+            await copy_order(connection, ids)
         return ids
 
     async def ask(self, who: str, question: str) -> str:
