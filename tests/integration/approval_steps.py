@@ -12,6 +12,7 @@ import pytest
 from placet.contracts.errors import PlacetError
 from placet.contracts.proposals import ProposalStatus, ProposalView
 from placet.contracts.tools import Route
+from placet.contracts.topology import DURABLES
 from placet.observability.context import new_id
 from placet.policy.files import digest, read_policy_files
 from placet.policy.watch import PolicyWatch
@@ -97,6 +98,18 @@ async def settled(rig: GovernanceRig) -> None:
     there = digest(read_policy_files(rig.policies))
     for service in (rig.approval, rig.executor):
         await until(partial(judges_by, service.watch, there), timeout_s=PATIENCE_S, what="one policy everywhere")
+
+
+async def drained(rig: GovernanceRig, durable: str) -> None:
+    """Wait until that queue has delivered all there is, and every delivery has been dealt with."""
+    [stream] = [known.stream for known in DURABLES if known.name == durable]
+    bus = await rig.nats.bus("provision")
+
+    async def empty() -> bool:
+        info = await bus.js.consumer_info(stream, durable)
+        return not info.num_pending and not info.num_ack_pending
+
+    await until(empty, timeout_s=PATIENCE_S, what=f"an empty {durable}")
 
 
 def judges_by(watch: PolicyWatch, revision: str) -> bool:

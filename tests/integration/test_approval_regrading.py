@@ -25,6 +25,7 @@ from tests.integration.approval_steps import (
     PATIENCE_S,
     ask_refund,
     asked,
+    drained,
     ended,
     judges_by,
     names,
@@ -40,7 +41,9 @@ pytestmark = pytest.mark.spec("B3")
 
 @pytest.fixture
 async def rig(apart: GovernanceRig) -> GovernanceRig:
+    """At rest: seeding wrote people down, and each such change is looked at twice, by the policy of then."""
     await settled(apart)
+    await drained(apart, "approval__directory-v1")
     return apart
 
 
@@ -69,7 +72,7 @@ async def listed(rig: GovernanceRig, *proposal_ids: str) -> None:
 
 
 async def looked(rig: GovernanceRig, proposal_id: str, trigger: str = "policy:", viewer: str = "alice") -> Regraded:
-    """The one look that this kind of change led to; the seeding of people leads to looks of its own."""
+    """The one look that this kind of change led to."""
     found: list[Regraded] = []
 
     async def there() -> bool:
@@ -185,7 +188,6 @@ async def test_new_policy_that_forbids_the_tool_withdraws_also_by_a_service_that
         rig.approval = await build(rig.approval_settings())
         await rig.approval.start()
         assert (await ended(rig, proposal_id, "dave")).finish_reason is FinishReason.DENIED
-        # A change of the directory that waited, too, may have led to the look: it judges by the policy of now as well.
         items = (await rig.history("alice", proposal_id)).items
         assert [item.data["outcome"] for item in items if item.name == "regraded"][-1] == "withdrawn"
 
