@@ -12,14 +12,18 @@ from typing import Any
 import pytest
 
 from placet.contracts.directory import Person
-from placet.contracts.errors import ErrorCode
+from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.events import Regraded
 from placet.contracts.proposals import FinishReason, ProposalStatus
 from placet.messaging.directory import KvDirectory
 from placet.messaging.kv import KeyValue
 from placet.observability.context import new_id
 from placet.testkit.waiting import until
+from services.approval.adapters.listing import PostgresListing
 from services.approval.app import build
+from services.approval.domain.state import Proposal
+from services.approval.handlers import regrading as regrading_module
+from services.approval.handlers.regrading import Regrading
 from services.tool_executor.handlers.commit import Commits
 from tests.integration.approval_steps import (
     PATIENCE_S,
@@ -122,6 +126,52 @@ async def test_requester_who_lost_the_role_is_denied_and_one_who_gained_one_is_u
     look = await looked(rig, kept, f"directory:{winner.id}@", "dave")
     after = await rig.proposal("dave", kept)
     assert (look.outcome, after.status, after.digest) == ("unchanged", ProposalStatus.PENDING, before.digest)
+
+
+async def test_change_that_the_listing_was_too_late_for_is_found_when_it_shows_the_proposal(
+    rig: GovernanceRig, people: KvDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the replica that was to list it dies: what it had in hand comes again after both looks are over."""
+    store, again = PostgresListing.store, asyncio.Event()
+
+    async def late(listing: PostgresListing, tenant: str, proposal: Proposal) -> None:
+        await again.wait()
+        await store(listing, tenant, proposal)
+
+    monkeypatch.setattr(PostgresListing, "store", late)
+    gone, there = await double(people, "alice"), await double(people, "alice")
+    lost, kept = await ask_refund(rig, person=gone.id), await ask_refund(rig, person=there.id)
+    await people.put(gone.model_copy(update={"roles": ("employee",)}))
+    await drained(rig, "approval__directory-v1")
+    assert (await rig.proposal("dave", lost)).status is ProposalStatus.PENDING
+    again.set()
+    assert (await ended(rig, lost, "dave")).finish_reason is FinishReason.DENIED
+    assert (await looked(rig, lost, "listed:", "dave")).outcome == "withdrawn"
+    await drained(rig, "approval__projection-v1")
+    assert await names(rig, kept, "dave") == ["proposed", "waiting-for-human"]
+
+
+async def test_proposal_that_cannot_be_looked_at_now_keeps_no_later_one_from_it(
+    rig: GovernanceRig, people: KvDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a page of one: the failing one comes first, and the change is told again until it works."""
+    person = await double(people, "alice")
+    first, last = sorted([await ask_refund(rig, person=person.id), await ask_refund(rig, person=person.id)])
+    await listed(rig, first, last)
+    look, away = Regrading.look, True
+
+    async def failing(regrading: Regrading, tenant: str, proposal_id: str, *arguments: Any, **named: Any) -> None:
+        if away and proposal_id == first:
+            raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "Away.")
+        await look(regrading, tenant, proposal_id, *arguments, **named)
+
+    monkeypatch.setattr(Regrading, "look", failing)
+    monkeypatch.setattr(regrading_module, "_PAGE", 1)
+    await people.put(person.model_copy(update={"roles": ("employee",)}))
+    assert (await ended(rig, last, "dave")).finish_reason is FinishReason.DENIED
+    assert (await rig.proposal("dave", first)).status is ProposalStatus.PENDING
+    away = False
+    assert (await ended(rig, first, "dave")).finish_reason is FinishReason.DENIED
 
 
 async def test_approver_who_lost_the_role_before_the_quorum_no_longer_counts(

@@ -110,8 +110,9 @@ class Superseded(Event):
 class Regraded(Event):
     """The proposal was looked at again because policy or a person's rights have changed (B3).
 
-    `trigger` names the change: `policy:<revision>`, or `directory:<person>@<entry revision>`. `packet` is the action as
-    it stands now and `approvals` those that still count. `withdrawn` ends the proposal with `finish_reason`.
+    `trigger` names the change: `policy:<revision>`, or `directory:<person>@<entry revision>`; `listed:<sequence>` says
+    that the listing, by which changes find proposals, showed this one late. `packet` is the action as it stands now and
+    `approvals` those that still count. `withdrawn` ends the proposal with `finish_reason`.
     """
 
     proposal_id: str

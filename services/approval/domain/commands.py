@@ -74,13 +74,15 @@ class Expire:
 class Regrade:
     """The action was looked at again: `packet` as it stands now, or `refused` with the code and words why it cannot.
 
-    `still_eligible` are those who approved and still may, by the rights of now.
+    `still_eligible` are those who approved and still may, by the rights of now. With `only_changes`, a look that finds
+    everything as it was is not written down.
     """
 
     trigger: str
     packet: ActionPacket | None
     refused: tuple[ErrorCode, str] | None
     still_eligible: frozenset[str]
+    only_changes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,6 +171,9 @@ def _regrade(state: Proposal, command: Regrade, moment: Moment) -> list[Named] |
     same = command.packet is None or command.packet.digest == state.packet.digest
     if not state.open or moment.now >= state.expires_at or (same and command.trigger in state.triggers):
         return []
+    lost = command.refused or command.still_eligible < frozenset(state.approver_ids)
+    if command.only_changes and same and not lost:
+        return []
     return [("regraded", regraded(state, command))]
 
 

@@ -21,6 +21,8 @@ from services.approval.ports import Clock, ProposalIndex, ProposalLog, StaleErro
 log = logs.get(__name__)
 
 _RACES = 5
+# What makes a proposal one of somebody's in the listing: of its requester, or of who has approved it.
+_LOOKED_UP = ("waiting-for-human", "approved", "edited")
 _LISTED = ("waiting-for-human", "regraded", "approved", "edited", "completed")
 
 
@@ -72,8 +74,12 @@ class Reactions:
         state = await self.log.recall(event.tenant, event.entity)
         if state and state.last_seq < event.seq:
             state = await self.log.load(event.tenant, event.entity)
-        if state:
-            await self.index.store(event.tenant, state)
+        if state is None:
+            return
+        await self.index.store(event.tenant, state)
+        if event.name in _LOOKED_UP:
+            judged = state.created_at if event.name == "waiting-for-human" else event.envelope.time
+            await self.regrading.on_listed(state, event.seq, judged)
 
     async def _apply(self, tenant: str, proposal_id: str, command: Command, at_least: datetime | None = None) -> None:
         moment = Moment(max(self.clock(), at_least) if at_least else self.clock())

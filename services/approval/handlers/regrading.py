@@ -1,16 +1,18 @@
 """Looking at open proposals again when policy or a person's rights have changed (B3).
 
 Which ones: those that a changed person asked for or has approved, and after a policy change all that were judged by
-another revision. Several replicas may look at one at the same time: each change is written to a proposal once, by
-compare-and-set. Killed in between: a directory change is delivered again; policies are compared at every start. What
-slips through between two looks is caught at the latest when it is committed, where everything is authorized anew.
+another revision. They are found by the listing; one that reached it late, because a replica died with it in hand, is
+looked at when it gets there. Several replicas may look at one at the same time: each change is written to a proposal
+once, by compare-and-set. Killed in between: a directory change is delivered again; policies are compared at every
+start. What slips through is caught at the latest when it is committed, where everything is authorized anew.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.proposals import ActionPacket
@@ -29,6 +31,8 @@ _AT_ONCE = 8
 _RACES = 8
 # A proposal that was judged just before the change may reach the listing just after it.
 _SECOND_LOOK_S = 2.0
+# One that gets there later than that, with a second for judging it and for storing it, both looks may have missed.
+_LATE = timedelta(seconds=_SECOND_LOOK_S / 2)
 # The executor takes up a new policy by itself; it is given this long, look by look.
 _BEHIND_S = 0.2
 _MOST_LOOKS = 25
@@ -69,23 +73,30 @@ class Regrading:
         if self.revision and state.open and state.packet.policy_revision != self.revision:
             await self.look(state.origin.tenant, state.id, None)
 
+    async def on_listed(self, state: Proposal, seq: int, judged_at: datetime) -> None:
+        """The listing shows it only now, with what was stored at `seq`: who looked there meanwhile did not see it."""
+        if state.open and self.clock() - judged_at > _LATE:
+            await self.look(state.origin.tenant, state.id, f"listed:{seq}", only_changes=True)
+
     async def _each(self, page: Callable[[Place], Awaitable[list[Place]]], trigger: str | None) -> None:
-        """Page by page; the first failure is raised when the others of its page are through."""
+        """Page by page to the last, so that one that cannot be looked at now keeps no other from it; then raises."""
+        failure: BaseException | None = None
         async for places in _pages(page):
             ends = await asyncio.gather(*(self._bounded(place, trigger) for place in places), return_exceptions=True)
-            for end in ends:
-                if isinstance(end, BaseException):
-                    raise end
+            failure = failure or next((end for end in ends if isinstance(end, BaseException)), None)
+        if failure:
+            raise failure
 
     async def _bounded(self, place: Place, trigger: str | None) -> None:
         async with self._slots:
             with bound(RequestContext(new_id("req"), place.tenant)):
                 await self.look(place.tenant, place.proposal_id, trigger)
 
-    async def look(self, tenant: str, proposal_id: str, trigger: str | None) -> None:
+    async def look(self, tenant: str, proposal_id: str, trigger: str | None, *, only_changes: bool = False) -> None:
         """Look at one proposal again and write down what came of it. `trigger` None: because of the policy in force.
 
-        Raises `PlacetError` when something that is needed for it is away: then nothing was written.
+        With `only_changes`, nothing is written when all is as it was. Raises `PlacetError` when something that is
+        needed for it is away: then nothing was written.
         """
         races = behind = 0
         while races < _RACES:
@@ -93,7 +104,7 @@ class Regrading:
             if state is None or not state.open or self._seen(state, trigger):
                 return
             try:
-                command = await self._command(state, trigger)
+                command = replace(await self._command(state, trigger), only_changes=only_changes)
                 outcome = rules.decide(state, command, Moment(self.clock()))
                 if not isinstance(outcome, Refusal):
                     await self.ending.append_all(state, outcome)
