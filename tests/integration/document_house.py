@@ -126,7 +126,7 @@ class DocumentHouse:
         """The document once its newest file has been read, or has failed."""
 
         async def ended() -> dict[str, Any] | None:
-            view: dict[str, Any] = (await self.as_(who).get(f"/api/documents/{document_id}")).json()
+            view = await self._got(self.as_(who), f"/api/documents/{document_id}")
             return view if view["state"] in ("ready", "failed") else None
 
         return await until(ended)
@@ -146,8 +146,18 @@ class DocumentHouse:
 
     async def found(self, who: str, query: str, tenant: str | None = None) -> list[str]:
         """The documents that a search finds, best first."""
-        answer = await self.as_(who, tenant).get("/api/search", params={"q": query, "k": 20})
-        return [item["document_id"] for item in answer.json()["items"]]
+        answer = await self._got(self.as_(who, tenant), "/api/search", q=query, k=20)
+        return [item["document_id"] for item in answer["items"]]
+
+    async def _got(self, client: httpx.AsyncClient, path: str, **params: Any) -> dict[str, Any]:
+        """What is there, asked for again where the answer is to try again: on a busy machine a call may time out."""
+
+        async def tried() -> dict[str, Any] | None:
+            answer = await client.get(path, params=params)
+            body: dict[str, Any] = answer.json()
+            return None if answer.status_code in (503, 504) else body
+
+        return await until(tried)
 
 
 async def _write(writer: asyncio.StreamWriter, content: AsyncIterator[bytes], *, chunked: bool) -> None:

@@ -1,5 +1,7 @@
 """A process that decides when it is told to: one line in (who decides what), one line out (how it went).
 
+Who is told to try again does: on a busy machine policy may be too slow for one of fifty.
+
 `python -m tests.integration.many_deciders <nats url> <seed file>`
 """
 
@@ -26,7 +28,7 @@ async def main(url: str, seed_file: str) -> None:
         try:
             await client.call("approval", "decide", command, DecisionResult, tenant="acme", timeout_s=30)
         except PlacetError as error:
-            return error.code.value
+            return await decide(command) if error.retryable else error.code.value
         return f"won by {command.decision.value}"
 
     print("ready", flush=True)

@@ -22,7 +22,8 @@ from placet.testkit.waiting import until
 
 Start = Callable[..., Child]
 
-# Writes its process id to a file once it is up, and leaves on SIGTERM with a note.
+# Writes its process id to a file once it is up, and leaves on SIGTERM with a note. SIGINT ends it also where the tests
+# run in the background of a shell, which would have it ignored.
 POLITE = """
 import os, signal, sys, time
 from pathlib import Path
@@ -31,6 +32,7 @@ def leave(*_):
     (place / "left").write_text("by itself")
     sys.exit(0)
 signal.signal(signal.SIGTERM, leave)
+signal.signal(signal.SIGINT, signal.SIG_DFL)
 (place / "up").write_text(str(os.getpid()))
 print("hello from", os.getpid(), flush=True)
 while True:
