@@ -29,7 +29,11 @@ STREAMS = {
 WRITER = {"seal": "approval", "knowledge": "tool-executor"}  # where it is not the owner itself
 
 
-async def _watch(rig: NatsRig) -> list[Msg]:
+OWNERS = ("approval", "tool-executor", "knowledge", "agent", "audit", "seal")
+ONE_BY_ONE = tuple(f"placet.*.{owner}.evt.>" for owner in OWNERS)
+
+
+async def _watch(rig: NatsRig, followed: tuple[str, ...] = ONE_BY_ONE) -> list[Msg]:
     """As any NATS client would: plain subscriptions on the documented subjects."""
     auditor = await rig.bus("auditor")
     seen: list[Msg] = []
@@ -37,8 +41,8 @@ async def _watch(rig: NatsRig) -> list[Msg]:
     async def on_message(message: Msg) -> None:
         seen.append(message)
 
-    for owner in ("approval", "tool-executor", "knowledge", "agent", "audit", "seal"):
-        await auditor.client.subscribe(f"placet.*.{owner}.evt.>", cb=on_message)
+    for subject in followed:
+        await auditor.client.subscribe(subject, cb=on_message)
     await auditor.client.flush()
     return seen
 
@@ -60,8 +64,13 @@ async def _write(rig: NatsRig, spec: EventSpec) -> None:
     await appender.append("acme", NewEvent(spec.name, entity, data), 0)
 
 
-async def test_auditor_sees_every_stored_event_of_every_owner(own_rig: NatsRig) -> None:
-    seen = await _watch(own_rig)
+@pytest.mark.parametrize(
+    "followed",
+    [("placet.*.*.evt.>",), ("placet.acme.*.evt.*.v1.*",), ONE_BY_ONE],
+    ids=["every_owner_at_once", "one_tenant", "owner_by_owner"],
+)
+async def test_auditor_sees_every_stored_event_of_every_owner(own_rig: NatsRig, followed: tuple[str, ...]) -> None:
+    seen = await _watch(own_rig, followed)
     for spec in EVENTS:
         await _write(own_rig, spec)
     expected = {subjects.event("acme", spec.owner, spec.name, f"of-{spec.name}") for spec in EVENTS}

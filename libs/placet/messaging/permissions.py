@@ -110,9 +110,17 @@ def rights(user: str) -> UserRights:
     result.subscribe |= taken
     result.responds = bool(taken)
     for owner in FOLLOWERS.get(user, ()):
-        stored = f"placet.*.{owner}.evt.>"
-        result.subscribe.add(stored if domain is Domain.AUDIT else f"{STORED_PREFIX}.{stored}")
+        result.subscribe.add(_followed(domain, owner))
     return result
+
+
+def _followed(domain: Domain, owner: str) -> str:
+    """Under which name stored events of an owner are followed.
+
+    For auditors, one subject for all owners: a server refuses a subscription that is wider than what is allowed, and
+    nothing but what is imported can arrive in their account.
+    """
+    return "placet.*.*.evt.>" if domain is Domain.AUDIT else f"{STORED_PREFIX}.placet.*.{owner}.evt.>"
 
 
 def exports(home: Domain) -> dict[Export, set[Domain]]:
