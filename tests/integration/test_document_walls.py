@@ -66,6 +66,33 @@ async def test_document_forbidden_and_absent_are_one_answer_to_an_admin(document
     assert {answer.content for answer in (*forbidden, *absent)} == {forbidden[0].content}
 
 
+@pytest.mark.spec("K4", "T5", "I3")
+async def test_version_looks_absent_to_whoever_may_not_read_versions(document_house: DocumentHouse) -> None:
+    paths = [f"/api/tools/document-versions/{one}" for one in ("doc-travel-v1", "doc-travel-v2", "doc-that-never-was")]
+    for who in ("alice", "bob", "mike", "directory_admin"):
+        answers = [await document_house.as_(who).get(path) for path in (*paths, f"{paths[0]}?version=1")]
+        assert [answer.status_code for answer in answers] == [404] * len(answers)
+        assert {answer.content for answer in answers} == {(await document_house.as_("carol").get(paths[2])).content}
+    assert (await document_house.as_("carol").get(paths[0])).json()["status"] == "archived"
+
+
+@pytest.mark.spec("I1", "I3")
+async def test_person_looks_absent_to_whoever_does_not_keep_the_directory(document_house: DocumentHouse) -> None:
+    absent = await document_house.as_("directory_admin").get("/api/directory/users/nobody-of-that-name")
+    change = {"active": True, "roles": ["directory_admin"], "teams": [], "clearance": 10}
+    for who in ("alice", "carol", "auditor", "mike"):
+        client = document_house.as_(who)
+        answers = [await client.get(f"/api/directory/users/{one}") for one in ("bob", "nobody-of-that-name", who)]
+        answers += [await client.put(f"/api/directory/users/{one}", json=change) for one in ("nobody-new", who)]
+        assert [(one.status_code, one.content) for one in answers] == [(404, absent.content)] * len(answers)
+        page = await document_house.governance.audit(type="access-denied", actor=who, limit=200)
+        denied = [(one.record.action, one.record.code) for one in page.items if one.record.action.startswith("direct")]
+        assert {("directory.read", "permission_denied"), ("directory.write", "permission_denied")} == set(denied)
+    kept = document_house.as_("directory_admin")
+    assert (await kept.get("/api/directory/users/nobody-new")).status_code == 404
+    assert (await kept.get("/api/directory/users/alice")).json()["clearance"] != 10
+
+
 @pytest.mark.spec("I3")
 @pytest.mark.parametrize("who", ["bob", "carol"])
 async def test_upload_into_a_forbidden_and_an_absent_base_are_one_answer(

@@ -32,9 +32,12 @@ def folded(*events: RunSeen, after_s: float = 60.0) -> Any:
     return view(RunRecord(in_order(events)), BEGAN + timedelta(seconds=after_s))
 
 
-def test_view_queued_run_says_queued_and_since_when() -> None:
+@pytest.mark.spec("U6")
+def test_view_queued_run_says_since_when_and_that_nothing_is_used_yet() -> None:
     shown = view(RunRecord(queued=QueuedRun("run-1", "alice", BEGAN)), BEGAN)
     assert (shown.status, shown.updated_at, shown.answer) == (RunStatus.QUEUED, BEGAN, None)
+    meters = ("steps", "tool_calls", "tokens", "cost", "elapsed_s")
+    assert shown.budget == {name: {"used": 0, "limit": None} for name in meters}
 
 
 def test_view_empty_record_has_nothing_to_show() -> None:

@@ -19,6 +19,7 @@ DELTA = "message-delta"
 _CARD = ("proposal_id", "tool", "title", "risk", "expires_at")
 
 _METERS = ("steps", "tool_calls", "tokens", "cost")
+_ELAPSED = "elapsed_s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,9 @@ def view(record: RunRecord, now: datetime) -> RunView:
     if record.queued is None:
         raise ValueError("an empty record has no view")
     queued = record.queued
-    return RunView(queued.run_id, RunStatus.QUEUED, None, 0, {}, None, None, [], None, queued.since)
+    # Nobody has begun, so nothing is used; what it may use is for its worker to say.
+    unused: dict[str, dict[str, float | None]] = {name: {"used": 0, "limit": None} for name in (*_METERS, _ELAPSED)}
+    return RunView(queued.run_id, RunStatus.QUEUED, None, 0, unused, None, None, [], None, queued.since)
 
 
 def _folded(events: tuple[RunSeen, ...], now: datetime) -> RunView:
@@ -158,7 +161,7 @@ def _approval(by_name: dict[str, RunSeen]) -> dict[str, Any] | None:
 
 def _budget(event: RunEvent, until: datetime) -> dict[str, dict[str, float | None]]:
     used: dict[str, float] = {name: getattr(event.budget, name) for name in _METERS}
-    used["elapsed_s"] = _elapsed_s(event.started_at, until)
+    used[_ELAPSED] = _elapsed_s(event.started_at, until)
     return {name: {"used": amount, "limit": event.limits.get(name)} for name, amount in used.items()}
 
 

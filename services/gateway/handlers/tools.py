@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from placet.contracts.errors import ErrorCode, PlacetError
+from placet.contracts.errors import ErrorCode, PlacetError, not_found
 from placet.contracts.execution import ExecuteTool, ListTools, ToolList, ToolReply
 from placet.contracts.tools import Route
 from services.gateway.handlers.answers import StrictRoute, documented, json_answer, page
@@ -19,6 +19,7 @@ router = APIRouter(route_class=StrictRoute, tags=["tools"])
 # Longer than any tool may take: a tool's own limit answers first, and says what became of the call.
 CALL_TIMEOUT_S = 60.0
 _MAX_NAME_CHARS = 200
+_NOT_VISIBLE = (ErrorCode.TOOL_NOT_ALLOWED, ErrorCode.PERMISSION_DENIED)
 
 
 async def governed_call(
@@ -78,8 +79,17 @@ async def on_call(name: str, body: ToolArguments, caller: CallerDep) -> Response
 async def on_document_version(
     document_id: Id, caller: CallerDep, version: int | None = Query(default=None, ge=1)
 ) -> Response:
-    """The text of one version, parsed anew from its original file."""
+    """The text of one version, parsed anew from its original file.
+
+    Whoever may not read versions is told what is told about a version that is not there: this is a look at a
+    resource, not a call of a tool by its name.
+    """
     args: dict[str, Any] = {"document_id": document_id} | ({"version": version} if version else {})
-    reply = await governed_call(caller, "read_document_version", args)
+    try:
+        reply = await governed_call(caller, "read_document_version", args)
+    except PlacetError as error:
+        if error.code in _NOT_VISIBLE:
+            raise not_found() from error
+        raise
     result = reply.result or {}
     return waiting(reply) or json_answer({name: result.get(name) for name in DocumentText.model_fields})

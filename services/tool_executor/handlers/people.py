@@ -7,7 +7,7 @@ from typing import Protocol
 
 from placet.audit.trail import AuditTrail
 from placet.contracts.directory import Person, PersonChange
-from placet.contracts.errors import ErrorCode, PlacetError, not_found
+from placet.contracts.errors import ErrorCode, not_found
 from placet.contracts.execution import GetPerson, PersonReply, PutPerson
 from placet.identity.grants import Purpose
 from placet.messaging.rpc import Call
@@ -63,4 +63,5 @@ class People:
             resource={"type": "person", "id": user_id},
             policy_revision=answer.policy_revision,
         )
-        raise PlacetError(ErrorCode.PERMISSION_DENIED, "Only a directory administrator may do this.")
+        # Whether there is such a person is not for others to know: the record says more than the answer.
+        raise not_found()
