@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from sqlalchemy.engine import make_url
 
+from placet.contracts.errors import ErrorCode, PlacetError
 from placet.knowledge import scope as scopes
 from placet.knowledge import vectors
 from placet.knowledge.models import KnowledgeScope
@@ -17,6 +19,7 @@ from placet.knowledge.ranking import K1
 from placet.knowledge.scope import ReadableScope
 from placet.knowledge.search import Search
 from placet.knowledge.tokens import query_terms
+from placet.storage import Database
 from placet.testkit.postgres import PostgresRig
 from tests.benchmarks.search.corpus import BASES, WORDS_PER_CHUNK, Corpus, Place
 from tests.benchmarks.search.filling import MODEL, fill
@@ -103,6 +106,42 @@ async def test_search_in_a_large_company_is_full_and_inside_the_scope(
         assert {int(hit.title.removeprefix("Document ")) for hit in found} <= {
             place.document for place in company.corpus.places() if place.base in company.bases(role)
         }
+
+
+@pytest.mark.spec("K2")
+@pytest.mark.parametrize("connections", [1, 2])
+async def test_many_searches_on_few_connections_find_the_same_and_wait_for_none_of_each_other(
+    postgres_rig: PostgresRig, company: Company, connections: int
+) -> None:
+    """A second connection is taken only where one is free: with each search holding one, all would wait for ever."""
+    reader = company.reader("everything")
+    roomy = Search(postgres_rig.database(), Given(dict(company.questions)))
+    expected = [await roomy.find(reader, text, K) for text, _ in company.questions]
+    database = Database.open(postgres_rig.url(), pool_size=connections, overflow=0)
+    narrow = Search(database, Given(dict(company.questions)))
+    assert await asyncio.gather(*(narrow.find(reader, text, K) for text, _ in company.questions)) == expected
+    assert database.spare == connections
+    await database.close()
+
+
+@pytest.mark.spec("K2")
+@pytest.mark.parametrize("failing", ["ask", "similarities"])
+async def test_search_that_fails_on_its_second_connection_says_so_and_the_next_one_works(
+    postgres_rig: PostgresRig, company: Company, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    async def away(*_: object, **__: object) -> None:
+        raise PlacetError(ErrorCode.TIMEOUT, "The database took too long.")
+
+    database = Database.open(postgres_rig.url(), pool_size=2, overflow=0)
+    search, text = Search(database, Given(dict(company.questions))), company.questions[0][0]
+    with monkeypatch.context() as patch:
+        patch.setattr(vectors, failing, away)
+        with pytest.raises(PlacetError) as caught:
+            await search.find(company.reader("everything"), text, K)
+    assert caught.value.code is ErrorCode.TIMEOUT
+    assert database.spare == 2
+    assert len(await search.find(company.reader("everything"), text, K)) == K
+    await database.close()
 
 
 @pytest.mark.spec("K2")

@@ -39,6 +39,11 @@ class Database(Protocol):
         """The same for reading, when there are many small statements. Rows may be fetched after its end, too."""
         ...
 
+    @property
+    def spare(self) -> int:
+        """How many more connections could be had now without keeping anybody waiting."""
+        ...
+
 
 class OriginalStore(Protocol):
     """Original files by key, byte for byte."""

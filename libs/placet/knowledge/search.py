@@ -12,8 +12,10 @@ chunks, of which meanings are noise; with real ones see `vectors`):
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +25,7 @@ from placet.contracts.errors import PlacetError
 from placet.knowledge import scope as scopes
 from placet.knowledge import vectors
 from placet.knowledge.embedders import NO_MODEL
-from placet.knowledge.lexical import candidates_of, corpus_of
+from placet.knowledge.lexical import EXACT_CHUNKS, candidates_of, corpus_of
 from placet.knowledge.models import Hit, KnowledgeScope
 from placet.knowledge.ports import Answer, Database, Embedder, Pipeline
 from placet.knowledge.ranking import Corpus, bm25, coverage, fuse, snippet
@@ -46,6 +48,9 @@ FROM (SELECT * FROM knowledge.chunk_bodies
 JOIN knowledge.documents d ON d.tenant = b.tenant AND d.document_id = b.document_id
 JOIN knowledge.versions v ON v.tenant = b.tenant AND v.document_id = b.document_id AND v.version = b.version
 """)
+
+
+Beside = AbstractAsyncContextManager[Pipeline] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,10 @@ class Search:
         local = {**scopes.settings(scope), **vectors.SETTINGS}
         async with self._database.pipeline(local=local) as pipeline:
             readable = await scopes.resolve(pipeline, scope)
-            found = None if self._another_serves(readable.model) else await _find(pipeline, readable, question, k)
+            beside = self._beside(readable, question, local)
+            found = (
+                None if self._another_serves(readable.model) else await _find(pipeline, readable, question, k, beside)
+            )
         if found is None:
             # The model was changed since the last search: once, and with the connection given back while it is loaded.
             question = await self._question(query, wanted)
@@ -107,6 +115,15 @@ class Search:
             answer = await _ask_for_bodies(pipeline, scope.tenant, wanted)
         bodies = await _bodies(answer)
         return [_hit(bodies[chunk_id]) for chunk_id in wanted if chunk_id in bodies]
+
+    def _beside(self, readable: ReadableScope, question: Question, local: Mapping[str, str]) -> Beside:
+        """A second connection, where there is so much to look at that two processes of the server are worth it.
+
+        Only one that is free: searches that hold one and wait for another could wait for each other.
+        """
+        if question.vector is None or readable.chunks <= EXACT_CHUNKS or self._database.spare < 1:
+            return None
+        return self._database.pipeline(local=local)
 
     async def _question(self, query: str, wanted: list[str]) -> Question:
         """Embedded before a connection is held."""
@@ -129,19 +146,53 @@ class Search:
         return True
 
 
-async def _find(pipeline: Pipeline, readable: ReadableScope, question: Question, k: int) -> Found:
-    nearest = None
-    if question.vector is not None:
-        nearest = await vectors.ask(
-            pipeline, readable, model=question.embedder.model, vector=question.vector, limit=VECTOR_CANDIDATES
-        )
-    corpus = await corpus_of(pipeline, readable, question.wanted)
-    candidates = await candidates_of(pipeline, readable, corpus, question.wanted)
-    near = await vectors.similarities(nearest) if nearest is not None else {}
+async def _find(
+    pipeline: Pipeline, readable: ReadableScope, question: Question, k: int, beside: Beside = None
+) -> Found:
+    async with _nearest(pipeline, readable, question, beside) as nearest:
+        corpus = await corpus_of(pipeline, readable, question.wanted)
+        candidates = await candidates_of(pipeline, readable, corpus, question.wanted)
+        near = await nearest()
     ranked = fuse(bm25(candidates, corpus, question.wanted), near, question.embedder.weight)
     bodies = await _ask_for_bodies(pipeline, readable.tenant, list(ranked)[: k + SPARE])
     counts = {candidate.chunk_id: candidate.counts for candidate in candidates}
     return Found(question.wanted, corpus, counts, near, ranked, bodies)
+
+
+@asynccontextmanager
+async def _nearest(
+    pipeline: Pipeline, readable: ReadableScope, question: Question, beside: Beside
+) -> AsyncIterator[Callable[[], Awaitable[dict[str, float]]]]:
+    """Similar chunks by id are on their way: by the connection `beside`, if there is one, else by `pipeline`."""
+    if beside is None:
+        answer = await _ask_for_nearest(pipeline, readable, question)
+        yield lambda: _similarities(answer)
+        return
+    asked = asyncio.create_task(_apart(beside, readable, question))
+    try:
+        yield lambda: asked
+    finally:
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+
+
+async def _apart(
+    beside: AbstractAsyncContextManager[Pipeline], readable: ReadableScope, question: Question
+) -> dict[str, float]:
+    async with beside as pipeline:
+        return await _similarities(await _ask_for_nearest(pipeline, readable, question))
+
+
+async def _ask_for_nearest(pipeline: Pipeline, readable: ReadableScope, question: Question) -> Answer | None:
+    if question.vector is None:
+        return None
+    return await vectors.ask(
+        pipeline, readable, model=question.embedder.model, vector=question.vector, limit=VECTOR_CANDIDATES
+    )
+
+
+async def _similarities(nearest: Answer | None) -> dict[str, float]:
+    return await vectors.similarities(nearest) if nearest is not None else {}
 
 
 async def _hits(found: Found, k: int) -> list[Hit]:

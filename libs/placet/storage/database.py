@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import psycopg
 from psycopg.rows import namedtuple_row
-from sqlalchemy import TextClause, exc, text
+from sqlalchemy import AsyncAdaptedQueuePool, TextClause, exc, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncTransaction, create_async_engine
 
@@ -114,6 +114,12 @@ class Database:
             if translated is None:
                 raise
             raise translated from error
+
+    @property
+    def spare(self) -> int:
+        """How many more of the pool's lasting connections are not in use now."""
+        pool = cast("AsyncAdaptedQueuePool", self.engine.pool)
+        return pool.size() - pool.checkedout()
 
     async def ping(self) -> None:
         """Raises PlacetError when the database does not answer."""

@@ -131,11 +131,12 @@ async def _ingest(rig: PostgresRig) -> None:
 async def _search(rig: PostgresRig, cells: Sequence[Cell]) -> Sequence[Cell]:
     """Cell by cell within each question, so that whatever else the machine does meets all of them alike."""
     questions = cells[0].corpus.questions(WARM_UP + QUESTIONS)
-    # One connection, one process of the server: what that process and this one compute is the cost of a search.
-    database = Database.open(rig.url(), pool_size=1, overflow=0, application="bench")
+    # Two connections, two processes of the server: what they and this one compute is the cost of a search.
+    database = Database.open(rig.url(), pool_size=2, overflow=0, application="bench")
     search = Search(database, Given(dict(questions)))
-    async with database.transaction(read_only=True) as connection:
-        server = psutil.Process((await connection.exec_driver_sql("SELECT pg_backend_pid()")).scalar_one())
+    async with database.transaction(read_only=True) as one, database.transaction(read_only=True) as other:
+        pids = [(await each.exec_driver_sql("SELECT pg_backend_pid()")).scalar_one() for each in (one, other)]
+    server = [psutil.Process(pid) for pid in pids]
     try:
         for number, (text, _) in enumerate(questions):
             for cell in cells:
@@ -163,9 +164,9 @@ async def _recall(rig: PostgresRig, corpora: Sequence[Corpus]) -> None:
             print(f"{visible:>8}{corpus.chunks:>9}{found.words:>17.3f}{found.meaning:>24.3f}", flush=True)
 
 
-def _computed(server: psutil.Process) -> float:
-    times = server.cpu_times()
-    return time.process_time() + times.user + times.system
+def _computed(server: Sequence[psutil.Process]) -> float:
+    times = [process.cpu_times() for process in server]
+    return time.process_time() + sum(each.user + each.system for each in times)
 
 
 async def _sizes(rig: PostgresRig) -> str:
