@@ -138,6 +138,33 @@ async def test_approve_without_terminal_or_answers_sends_nothing(
     assert gateway.decisions == []
 
 
+async def test_decision_left_out_is_asked_for_once_the_packet_was_shown(
+    person: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    person["types"] = "reject"
+    gateway = Gateway()
+    await settle(gateway.client(), "p-1", Wish(None), as_json=False)
+    assert person["asked"] == ["What do you decide (approve, edit, reject, respond)?"]
+    assert gateway.decisions == [{"decision": "reject", "digest": "sha256:d1"}]
+    assert "reject: p-1 is approved" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("types", "terminal", "as_json"),
+    [("yes", True, False), ("", True, False), ("approve", False, False), ("approve", True, True)],
+    ids=["no_such_decision", "just_return", "nobody_to_ask", "packet_not_shown"],
+)
+async def test_decision_left_out_and_not_given_sends_nothing(
+    person: dict[str, Any], monkeypatch: pytest.MonkeyPatch, types: str, terminal: bool, as_json: bool
+) -> None:
+    person["types"] = types
+    monkeypatch.setattr(deciding.sys.stdin, "isatty", lambda: terminal, raising=False)
+    gateway = Gateway()
+    with pytest.raises(typer.Exit) as ended:
+        await settle(gateway.client(), "p-1", Wish(None), as_json=as_json)
+    assert (ended.value.exit_code, gateway.decisions) == (2, [])
+
+
 @pytest.mark.parametrize("wish", [Wish("reject", message="no"), Wish("respond", message="use another")])
 async def test_decision_that_executes_nothing_asks_no_challenge(person: dict[str, Any], wish: Wish) -> None:
     gateway = Gateway()

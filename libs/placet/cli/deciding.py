@@ -11,7 +11,7 @@ import typer
 
 from placet.cli.output import fail, print_json
 from placet.cli.packets import print_packet
-from placet.contracts.proposals import Acknowledgements
+from placet.contracts.proposals import Acknowledgements, DecisionKind
 
 if TYPE_CHECKING:
     from placet.client import PlacetClient
@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What was said on the command line. `args` is JSON text; `acknowledge` and `retype` answer a challenge."""
+    """What was said on the command line. `args` is JSON text; `acknowledge` and `retype` answer a challenge.
 
-    decision: str
+    Without a `decision` the person is asked for one, once the packet has been shown.
+    """
+
+    decision: str | None
     message: str | None = None
     args: str | None = None
     acknowledge: tuple[str, ...] = ()
@@ -33,25 +36,28 @@ class Wish:
 async def settle(client: PlacetClient, proposal_id: str, wish: Wish, *, as_json: bool) -> None:
     """Decide on the packet that was shown: its digest goes with the decision. Raises `ApiError`."""
     arguments = _arguments(wish.args)
+    if wish.decision is None and (as_json or not sys.stdin.isatty()):
+        fail(f"say what you decide: {', '.join(DecisionKind)}", 2)
     async with client:
         proposal = await client.proposals.get(proposal_id)
         if wish.digest is not None and wish.digest != proposal.digest:
             fail(f"the proposal has changed: its digest is now {proposal.digest}")
         if not as_json:
             print_packet(proposal)
+        decision = wish.decision or _ask_decision()
         decided = await client.proposals.decide(
             proposal_id,
-            wish.decision,
+            decision,
             digest=proposal.digest,
             args=arguments,
             message=wish.message,
-            acknowledgements=_acknowledgements(proposal, wish),
+            acknowledgements=_acknowledgements(proposal, decision, wish),
         )
     if as_json:
         print_json(decided)
     else:
         reason = f" ({decided.finish_reason.value})" if decided.finish_reason else ""
-        typer.echo(f"{wish.decision}: {proposal_id} is {decided.status.value}{reason}")
+        typer.echo(f"{decision}: {proposal_id} is {decided.status.value}{reason}")
 
 
 def _arguments(text: str | None) -> dict[str, Any] | None:
@@ -66,8 +72,16 @@ def _arguments(text: str | None) -> dict[str, Any] | None:
     return arguments
 
 
-def _acknowledgements(proposal: ProposalView, wish: Wish) -> Acknowledgements | None:
-    if proposal.challenge is None or wish.decision not in ("approve", "edit"):
+def _ask_decision() -> str:
+    """Never a default: whoever just presses return has decided nothing."""
+    said = str(typer.prompt(f"What do you decide ({', '.join(DecisionKind)})?")).strip()
+    if said not in [*DecisionKind]:
+        fail(f"not a decision: {said}", 2)
+    return said
+
+
+def _acknowledgements(proposal: ProposalView, decision: str, wish: Wish) -> Acknowledgements | None:
+    if proposal.challenge is None or decision not in ("approve", "edit"):
         return None
     if wish.retype is not None or wish.acknowledge:
         # Said on the command line, and sent as it was said: the server judges whether it is right.

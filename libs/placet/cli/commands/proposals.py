@@ -76,7 +76,9 @@ def show(
 @app.command("decide")
 def decide(
     proposal_id: ProposalArgument,
-    decision: Annotated[DecisionName, typer.Argument(help="What you decide.")],
+    decision: Annotated[
+        DecisionName | None, typer.Argument(help="What you decide; asked for when it is left out.")
+    ] = None,
     message: Annotated[str | None, typer.Option("--message", "-m", help="For reject and respond.")] = None,
     args: Annotated[str | None, typer.Option("--args", metavar="JSON", help="For edit: the new arguments.")] = None,
     acknowledge: Annotated[
@@ -103,7 +105,7 @@ def decide(
     """
     from placet.cli.deciding import Wish, settle
 
-    wish = Wish(decision.value, message, args, tuple(acknowledge or ()), retype, digest)
+    wish = Wish(decision.value if decision else None, message, args, tuple(acknowledge or ()), retype, digest)
     client = client_of(url, token, person, tenant, Path(state_dir))
     run(settle(client, proposal_id, wish, as_json=as_json))
 
