@@ -31,7 +31,10 @@ async def test_cancel_of_a_waiting_run_completes_it_and_withdraws_its_proposal(a
     assert agent_rig.approval.withdrawn == [proposal_of(command)]
     await agent_rig.complete(run_id, FinishReason.CANCELLED)
     await asyncio.sleep(0.3)
-    assert (await agent_rig.names(run_id))[-1] == "run-completed"
+    last = (await agent_rig.events(run_id))[-1]
+    assert last.name == "run-completed"
+    # Whoever ends a run has not counted what it used, and does not undo it.
+    assert (last.envelope.data["budget"]["steps"], last.envelope.data["node"]) == (1, "execute")
 
 
 @pytest.mark.spec("A10", "U6")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from services.agent.domain.run import fold
+from placet.contracts.execution import Budget
+from services.agent.domain.run import at_least, fold
 from tests.unit.agent_values import event
 
 
@@ -26,3 +27,12 @@ def test_fold_of_a_run_that_waited_knows_what_is_there_already() -> None:
     record = event(record, "run-completed", {"finish_reason": "success"})
     assert record.completed
     assert (record.seq, record.last_seq, record.started_at, record.epoch) == (9, 27, "t0", 4)
+
+
+@pytest.mark.spec("U2", "U3")
+def test_fold_of_a_run_ended_by_a_worker_that_did_nothing_keeps_what_was_used_and_where_it_stood() -> None:
+    used = Budget(steps=2, tool_calls=1, tokens=90, cost=0.5)
+    record = event(fold([]), "run-started", {"run_id": "run-1"}, node="execute", budget=used, active_s=3.5)
+    record = event(record, "run-completed", {"finish_reason": "cancelled"})
+    assert (record.node, record.budget, record.active_s) == ("execute", used, 3.5)
+    assert at_least(Budget(steps=3, tokens=10), used) == Budget(steps=3, tool_calls=1, tokens=90, cost=0.5)

@@ -65,7 +65,7 @@ class RunEvent(Event):
 
     The rest is the run's state after the event, from which `GET /api/runs/{id}` answers: it is not streamed.
     `rests_on` names the document versions (`doc-001:v3`) whose content may be in `data`: it is shown only to who may
-    read them all.
+    read them all. What is used never goes back; `active_s` are the seconds of work, waiting for people not counted.
     """
 
     run_id: str
@@ -80,6 +80,7 @@ class RunEvent(Event):
     limits: dict[str, float] = Field(default_factory=dict)
     started_at: str = ""
     rests_on: tuple[str, ...] = ()
+    active_s: float = 0.0
 
 
 class SummaryOf(Command):

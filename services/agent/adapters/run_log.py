@@ -12,7 +12,7 @@ from placet.messaging.append import Appender, ConflictError, NewEvent
 from placet.messaging.connection import Bus
 from placet.messaging.reading import EventReader, Stored
 from services.agent.domain.limits import Limits, Usage
-from services.agent.domain.run import Place, Recorded, Run, RunRecord, advance, fold
+from services.agent.domain.run import Place, Recorded, Run, RunRecord, advance, at_least, fold
 from services.agent.errors import FencedError
 
 OWNER = "agent"
@@ -75,19 +75,21 @@ class StreamRunLog:
             return True
 
     def _event(self, data: dict[str, Any], rests_on: Sequence[str]) -> RunEvent:
+        usage = Usage.of(self._place.usage)
         return RunEvent(
             run_id=self._run.run_id,
             seq=self._record.seq + 1,
             owner=self._run.owner,
             conversation_id=self._run.conversation_id,
             data=data,
-            node=self._place.node,
+            node=self._place.node or self._record.node,
             attempt=self._attempt,
             epoch=self._epoch,
-            budget=Usage.of(self._place.usage).as_budget(self._limits),
+            budget=at_least(usage.as_budget(self._limits), self._record.budget),
             limits=self._limits.as_facts(),
             started_at=self._record.started_at or now().isoformat(),
             rests_on=tuple(rests_on),
+            active_s=max(usage.active_s, self._record.active_s),
         )
 
 

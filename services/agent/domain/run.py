@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from placet.contracts.errors import RULES, ErrorCode
+from placet.contracts.execution import Budget
 from placet.contracts.runs import RunEvent
 from services.agent.domain.language import Language, language_of
 
@@ -52,6 +53,8 @@ class RunRecord:
     streamed: str = ""
     finish_reason: str | None = None
     node: str = ""
+    budget: Budget = field(default_factory=Budget)
+    active_s: float = 0.0
 
     @property
     def started(self) -> bool:
@@ -113,7 +116,9 @@ def advance(record: RunRecord, recorded: Recorded) -> RunRecord:
         record,
         seq=event.seq,
         last_seq=recorded.seq,
-        node=event.node,
+        node=event.node or record.node,
+        budget=at_least(event.budget, record.budget),
+        active_s=max(event.active_s, record.active_s),
         epoch=max(record.epoch, event.epoch),
         owner=event.owner if first else record.owner,
         conversation_id=event.conversation_id if first else record.conversation_id,
@@ -121,6 +126,12 @@ def advance(record: RunRecord, recorded: Recorded) -> RunRecord:
     )
     change = _CHANGES.get(recorded.name)
     return replace(record, **change(record, event.data)) if change else record
+
+
+def at_least(counted: Budget, before: Budget) -> Budget:
+    """What is used by now: a worker that has just taken over, or that only ends the run, has counted nothing yet."""
+    meters = {name: max(getattr(counted, name), getattr(before, name)) for name in Budget.model_fields}
+    return Budget(**meters)
 
 
 def _call_of(record: RunRecord, tool: str) -> str:

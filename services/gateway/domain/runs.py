@@ -127,12 +127,13 @@ def _folded(events: tuple[RunSeen, ...], now: datetime) -> RunView:
     last = events[-1]
     final = by_name.get(COMPLETED)
     end = final.event.data if final else {}
+    status = _status(by_name)
     return RunView(
         run_id=last.event.run_id,
-        status=_status(by_name),
+        status=status,
         node=last.event.node or None,
         attempts=last.event.attempt,
-        budget=_budget(last.event, final.time if final else now),
+        budget=_budget(last, now if status is RunStatus.RUNNING else last.time),
         approval=_approval(by_name),
         answer=end.get("answer"),
         citations=list(end.get("citations") or ()),
@@ -159,17 +160,12 @@ def _approval(by_name: dict[str, RunSeen]) -> dict[str, Any] | None:
     return {**card(waiting.event.data), "decision": resumed.event.data.get("decision") if resumed and decided else None}
 
 
-def _budget(event: RunEvent, until: datetime) -> dict[str, dict[str, float | None]]:
+def _budget(last: RunSeen, until: datetime) -> dict[str, dict[str, float | None]]:
+    """`elapsed_s` is time of work, as its limit is: what passes while a person thinks is not the run's."""
+    event = last.event
     used: dict[str, float] = {name: getattr(event.budget, name) for name in _METERS}
-    used[_ELAPSED] = _elapsed_s(event.started_at, until)
+    used[_ELAPSED] = round(event.active_s + max(0.0, (until - last.time).total_seconds()), 3)
     return {name: {"used": amount, "limit": event.limits.get(name)} for name, amount in used.items()}
-
-
-def _elapsed_s(started_at: str, until: datetime) -> float:
-    try:
-        return round(max(0.0, (until - datetime.fromisoformat(started_at)).total_seconds()), 3)
-    except (ValueError, TypeError):
-        return 0.0
 
 
 def card(data: dict[str, Any]) -> dict[str, Any]:
