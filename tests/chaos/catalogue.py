@@ -85,8 +85,9 @@ postgres | after | tool-executor: UPDATE refunds
 SAID_PAID = """
 gateway | before after | gateway: command settle-effect
 tool-executor | on | tool-executor: arrival of command settle-effect
-tool-executor | before after | tool-executor: event executed
+tool-executor | before after | tool-executor: event executed; UPDATE refunds
 nats | after | tool-executor: event executed
+postgres | before | tool-executor: UPDATE refunds
 """
 SAID_UNPAID = """
 tool-executor | after | tool-executor: UPDATE refunds; event failed

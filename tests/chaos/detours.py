@@ -86,7 +86,7 @@ class UnknownJourney(Journey):
         ends = {
             (True, None): (("executed", "verified"), "paid"),
             (False, None): (("failed",), "declined"),
-            (True, "executed"): (("executed",), "pending"),
+            (True, "executed"): (("executed",), "paid"),
             (False, "not_executed"): (("failed",), "declined"),
         }
         last, books = ends[self.paid, self.said]

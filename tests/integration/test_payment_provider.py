@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from decimal import Decimal
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 
 from placet.contracts.errors import ErrorCode, PlacetError
 from placet.contracts.proposals import FinishReason, ProposalStatus, ProposalView
+from placet.packs.business import payout
 from placet.testkit.waiting import until
 from tests.integration.foundations import foundations
 from tests.integration.governance_rig import GovernanceRig
@@ -198,6 +199,43 @@ async def test_refund_that_a_person_settles_as_not_paid_counts_for_nothing(
         await provider.start()
     assert await refundable(house, "A1001") == before
     assert view.idempotency_key not in provider.refunds
+
+
+@pytest.mark.spec("G8", "G12")
+@pytest.mark.parametrize(("amount", "away"), [(11, False), (13, True)], ids=["books_at_hand", "books_away_first"])
+async def test_refund_that_a_person_settles_as_paid_is_paid_in_the_books(
+    house: GovernanceRig, provider: Provider, monkeypatch: pytest.MonkeyPatch, amount: int, away: bool
+) -> None:
+    """What is said stands on the ledger first; books that were away then are brought up to it afterwards."""
+    view = await propose(house, "A1001", amount)
+    await provider.stop()
+    try:
+        await house.approve("dave", view.proposal_id)
+        assert (await ended(house, view.proposal_id)).finish_reason is FinishReason.UNKNOWN
+        if away:
+            monkeypatch.setattr(payout, "book", away_once(payout.book))
+        await house.settle("erin", view.idempotency_key, "executed")
+    finally:
+        await provider.start()
+
+    async def paid() -> bool:
+        return (amount, "paid") in await rows(house, "A1001")
+
+    await until(paid, timeout_s=WAIT_S, what="the books")
+    assert await ledger(house, view.idempotency_key) == ["claimed", "unknown", "executed"]
+
+
+def away_once(work: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    calls = 0
+
+    async def first_fails(*arguments: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise PlacetError(ErrorCode.DEPENDENCY_UNAVAILABLE, "The database is not available.")
+        await work(*arguments)
+
+    return first_fails
 
 
 @pytest.mark.spec("A9", "G13", "B9")

@@ -121,6 +121,9 @@ class Provider:
     async def compensate(self, context: ToolContext, args: Args, result: ToolResult) -> RollbackPlan | None:
         return RollbackPlan("undo", {"amount": args.amount})
 
+    async def confirm(self, context: ToolContext, args: Args) -> None:
+        self.log.append("confirm")
+
     def spec(self, retry: RetryClass = RetryClass.KEYED, *, lookup: bool = True, timeout_s: float = 5.0) -> ToolSpec:
         return ToolSpec(
             name="pay",
@@ -134,7 +137,12 @@ class Provider:
             needs_idempotency_key=True,
             retry=retry,
             timeout_s=timeout_s,
-            hooks=Hooks(lookup=self.lookup if lookup else None, verify=self.verify, compensate=self.compensate),
+            hooks=Hooks(
+                lookup=self.lookup if lookup else None,
+                verify=self.verify,
+                compensate=self.compensate,
+                confirm=self.confirm,
+            ),
         )
 
 

@@ -151,7 +151,7 @@ async def test_unknown_effect_without_a_lookup_waits_for_a_person() -> None:
 async def test_effect_settled_by_a_person_meanwhile_is_left_alone_and_its_settling_is_recorded(
     outcome: str, lookup: bool
 ) -> None:
-    """Also when the replica that wrote the settlement down died before it recorded it."""
+    """Also when the replica that wrote the settlement down died before it recorded it, and before it told the tool."""
     provider = Provider(behave=lost)
     world = World(provider.spec(RetryClass.KEYED if lookup else RetryClass.NEVER, lookup=lookup))
     await world.run()
@@ -163,6 +163,7 @@ async def test_effect_settled_by_a_person_meanwhile_is_left_alone_and_its_settli
     provider.behave = lambda step: None
     before = world.ledger.names()
     assert await world.job("unknown", 2) is None
+    assert provider.log.count("confirm") == (outcome == "executed")
     assert await world.run() is (State.EXECUTED if outcome == "executed" else State.FAILED)
     assert world.ledger.names() == before
     [record] = world.sink.records

@@ -28,7 +28,8 @@ class Hooks:
     `rehearse` belongs to a tool that undoes another: asked before that effect is proposed, it raises `PlacetError` when
     the undo could not be run afterwards (`validate` cannot tell: what is to be undone is not there yet). `release` is
     called, once or more, when a key has turned out not to have taken effect and never will: what the handler has
-    reserved for it is let go.
+    reserved for it is let go. `confirm` is called, once or more, when a person has said that a key took effect of which
+    the tool itself could not tell: what is reserved for it is done.
     """
 
     resource: Callable[[ToolContext, Any], Awaitable[ResourceView]] | None = None
@@ -39,6 +40,7 @@ class Hooks:
     compensate: Callable[[ToolContext, Any, ToolResult], Awaitable[RollbackPlan | None]] | None = None
     rehearse: Callable[[ToolContext, Any, ResourceView | None], Awaitable[None]] | None = None
     release: Callable[[ToolContext, Any], Awaitable[None]] | None = None
+    confirm: Callable[[ToolContext, Any], Awaitable[None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,6 +114,12 @@ class EffectRunner:
             await within(spec, spec.hooks.release(effect.context, effect.args))
         await self.spending.release(effect.context.tenant, effect.key)
 
+    async def confirm(self, effect: Effect) -> None:
+        """Let the tool know that a person says the key took effect. Raises `PlacetError` when it could not be told."""
+        spec = effect.spec
+        if spec.hooks.confirm:
+            await within(spec, spec.hooks.confirm(effect.context, effect.args))
+
     async def give_up(self, effect: Effect, entry: Entry, reason: str) -> Entry:
         """Write down that nobody can tell, which blocks the key until a lookup or a person settles it."""
         return await self._unknown(effect, entry, reason)

@@ -22,7 +22,7 @@ from services.tool_executor.domain.ledger import Entry, State
 from services.tool_executor.handlers.claimed import claimed_effect
 from services.tool_executor.handlers.effects import EffectRunner
 from services.tool_executor.handlers.identity import Callers
-from services.tool_executor.handlers.settle import record_settlement
+from services.tool_executor.handlers.settle import confirm, record_settlement
 from services.tool_executor.ports import EffectLedger, LedgerRaceError
 
 log = logs.get(__name__)
@@ -75,7 +75,7 @@ class OpenEffects:
         spec = self.registry.get(claim.tool)
         if entry.ended:
             self._missed.pop(key, None)
-            # Whoever looked it up, or wrote down what a person said, may have died before recording it.
+            # Whoever looked it up, or wrote down what a person said, may have died before telling anybody.
             if job.event.name == "unknown":
                 await self._report_again(claim, entry)
             return
@@ -110,6 +110,7 @@ class OpenEffects:
 
     async def _report_again(self, claim: ev.Claimed, entry: Entry) -> None:
         if entry.settled_by and isinstance(entry.effect, ev.Executed | ev.Failed):
+            await confirm(entry, self.callers, self.registry, self.effects)
             person = await self.callers.person(claim.tenant, entry.settled_by)
             await record_settlement(self.audit, person, entry.effect)
         else:

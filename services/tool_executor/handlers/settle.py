@@ -12,12 +12,15 @@ from placet.contracts.errors import ErrorCode, PlacetError, not_found
 from placet.contracts.execution import EffectState, SettleEffect
 from placet.identity.grants import Purpose
 from placet.messaging.rpc import Call
+from placet.observability import logs
 from placet.toolkit.registry import ToolRegistry
 from services.tool_executor.domain.ledger import NOT_EXECUTED, Entry, State
 from services.tool_executor.handlers.claimed import claimed_effect
 from services.tool_executor.handlers.effects import EffectRunner
 from services.tool_executor.handlers.identity import Callers
 from services.tool_executor.ports import EffectLedger, LedgerRaceError
+
+log = logs.get(__name__)
 
 Settled = ev.Executed | ev.Failed
 
@@ -55,6 +58,7 @@ class Settlements:
             entry = await self.ledger.append(call.tenant, command.key, name, event, entry)
         except LedgerRaceError as error:
             raise PlacetError(ErrorCode.ALREADY_DECIDED, "Somebody has settled this effect just now.") from error
+        await self._confirm(entry)
         await record_settlement(self.audit, caller.person, event)
         return EffectState(key=command.key, state=entry.state.value, tool=unknown.tool, result=entry.result)
 
@@ -62,6 +66,20 @@ class Settlements:
         spec = self.registry.get(entry.claim.tool) if entry.claim else None
         if spec and entry.claim:
             await self.effects.release(await claimed_effect(self.callers, spec, entry.claim))
+
+    async def _confirm(self, entry: Entry) -> None:
+        """It is written down already: where the tool cannot be told now, the job of the unknown effect tells it."""
+        try:
+            await confirm(entry, self.callers, self.registry, self.effects)
+        except PlacetError as error:
+            log.warning("the tool will be told later", effect=entry.claim and entry.claim.key, code=error.code.value)
+
+
+async def confirm(entry: Entry, callers: Callers, registry: ToolRegistry, effects: EffectRunner) -> None:
+    """Tell the tool of an effect that a person settled as executed; of any other, nothing. As often as one likes."""
+    spec = registry.get(entry.claim.tool) if entry.claim else None
+    if spec and entry.claim and entry.settled_by and isinstance(entry.effect, ev.Executed):
+        await effects.confirm(await claimed_effect(callers, spec, entry.claim))
 
 
 async def record_settlement(audit: AuditTrail, person: Person, event: Settled) -> None:

@@ -6,7 +6,8 @@
 3. *write down*: the row becomes `paid`, and the result is kept under the key.
 
 Killed after 1, the next attempt finds its own reservation and goes on. Killed after 2, `find` asks the provider what
-the key led to and does step 3. When the provider knows nothing of the key and nobody will ask again, `let_go`.
+the key led to and does step 3. When the provider knows nothing of the key and nobody will ask again, `let_go`. When
+the provider never answers, a person says what became of it: `let_go`, or `book`.
 """
 
 from __future__ import annotations
@@ -58,6 +59,15 @@ async def let_go(store: Store, ctx: ToolContext) -> None:
         if row is not None and row.state == "pending":
             await refund_rows.becomes(connection, ctx.tenant, row, "declined")
             await refund_rows.uncount(connection, ctx.tenant, row)
+
+
+async def book(store: Store, ctx: ToolContext) -> None:
+    """It was paid: a person says so, whom nobody at the provider contradicts. There is no number of theirs to keep."""
+    async with store.database.transaction() as connection:
+        await hold(connection, ctx)
+        row = await refund_rows.by_key(connection, ctx.tenant, key_of(ctx))
+        if row is not None and row.state == "pending":
+            await refund_rows.becomes(connection, ctx.tenant, row, "paid")
 
 
 async def compare(payments: Payments, ctx: ToolContext, row: Refund, ours: Verification) -> Verification:

@@ -70,6 +70,7 @@ class RefundPaymentTool:
                 lookup=self.lookup,
                 compensate=self.compensate,
                 release=self.release,
+                confirm=self.confirm,
             ),
         )
 
@@ -112,6 +113,9 @@ class RefundPaymentTool:
 
     async def release(self, ctx: ToolContext, args: RefundPayment) -> None:
         await payout.let_go(self._store, ctx)
+
+    async def confirm(self, ctx: ToolContext, args: RefundPayment) -> None:
+        await payout.book(self._store, ctx)
 
     async def verify(self, ctx: ToolContext, args: RefundPayment, result: ToolResult) -> Verification:
         """The refund under this key, as it stands, and that the order was not refunded beyond what was paid.
