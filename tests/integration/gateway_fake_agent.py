@@ -74,10 +74,16 @@ class FakeAgent(Service):
         await self._append(grant.tenant, "run-started", self.runs[run_id])
 
     async def append(
-        self, run_id: str, name: str, data: dict[str, Any], tenant: str = "acme", rests_on: tuple[str, ...] = ()
+        self,
+        run_id: str,
+        name: str,
+        data: dict[str, Any],
+        tenant: str = "acme",
+        rests_on: tuple[str, ...] = (),
+        waits_for: tuple[str, ...] = (),
     ) -> None:
         last = self.runs[run_id]
-        changes = {"seq": last.seq + 1, "data": data, "node": name, "rests_on": rests_on}
+        changes = {"seq": last.seq + 1, "data": data, "node": name, "rests_on": rests_on, "waits_for": waits_for}
         self.runs[run_id] = last.model_copy(update=changes)
         await self._append(tenant, name, self.runs[run_id])
 

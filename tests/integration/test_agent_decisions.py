@@ -16,12 +16,7 @@ from placet.messaging.reading import EventReader
 from placet.testkit.builders import Keys
 from placet.testkit.waiting import until
 from services.agent.domain.asking import PlannedCall
-from tests.integration.agent_fakes import (
-    TENANT,
-    completed,
-    note,
-    reply,
-)
+from tests.integration.agent_fakes import TENANT, completed, note, proposal_of, reply
 from tests.integration.agent_models import scripted
 from tests.integration.agent_rig import AgentRig
 
@@ -165,7 +160,13 @@ async def test_two_proposals_of_one_step_are_decided_apart_in_any_order(
     assert done["finish_reason"] == "rejected"
     assert "refund R-7" in done["answer"]
     assert "order A1001 was rejected" in done["answer"]
-    assert len(agent_rig.executor.of(run_id)) == 2
+    first, second = (proposal_of(command) for command in agent_rig.executor.of(run_id))
+    told = [(one.name, one.envelope.data) for one in await agent_rig.events(run_id)]
+    waits = {(name, data["data"].get("proposal_id")): tuple(data["waits_for"]) for name, data in told}
+    assert waits["run-waiting-for-human", first] == (first,)
+    assert waits["run-waiting-for-human", second] == (first, second)
+    assert waits["run-resumed", second] == (first,)
+    assert waits["run-resumed", first] == waits["run-completed", None] == ()
 
 
 @pytest.mark.spec("A10")

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from gateway_fake_agent import waiting_card
 from gateway_rig import House, open_house
 
 from placet.contracts.errors import ErrorCode
@@ -111,6 +112,20 @@ async def test_get_run_waiting_for_a_person_shows_the_card(house: House) -> None
     body = await until(client, await started(client, "refund A1001"), "waiting_for_human")
     assert body["approval"]["proposal_id"] == "prop-1"
     assert body["approval"]["decision"] is None
+
+
+@pytest.mark.spec("U6", "A3")
+async def test_get_run_of_two_proposals_shows_the_one_that_is_still_undecided(house: House) -> None:
+    client = house.as_()
+    run_id = await started(client, "hold")
+    await until(client, run_id, "running")
+    cards = [waiting_card() | {"proposal_id": one} for one in ("prop-1", "prop-2")]
+    await house.agent.append(run_id, "run-waiting-for-human", cards[0], waits_for=("prop-1",))
+    await house.agent.append(run_id, "run-waiting-for-human", cards[1], waits_for=("prop-1", "prop-2"))
+    decided = {"proposal_id": "prop-2", "decision": "approve"}
+    await house.agent.append(run_id, "run-resumed", decided, waits_for=("prop-1",))
+    body = (await client.get(f"/api/runs/{run_id}")).json()
+    assert (body["status"], body["approval"]) == ("waiting_for_human", cards[0] | {"decision": None})
 
 
 @pytest.mark.spec("U6", "I3")

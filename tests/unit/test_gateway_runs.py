@@ -58,6 +58,19 @@ def test_view_running_run_shows_node_attempt_and_budget_used_of_limit() -> None:
     assert set(shown.budget) == {"steps", "tool_calls", "tokens", "cost", "elapsed_s"}
 
 
+@pytest.mark.spec("U6", "A3")
+def test_view_run_of_two_proposals_waits_on_while_one_is_undecided_and_shows_that_one() -> None:
+    first = seen(4, "run-waiting-for-human", CARD, waits_for=("prop-1",))
+    second = seen(5, "run-waiting-for-human", {**CARD, "proposal_id": "prop-2"}, waits_for=("prop-1", "prop-2"))
+    decided = seen(6, "run-resumed", {"proposal_id": "prop-2", "decision": "approve"}, waits_for=("prop-1",))
+    done = seen(7, "tool-completed", {"call_id": "call-2"}, waits_for=("prop-1",))
+    shown = folded(first, second, decided, done)
+    assert (shown.status, shown.approval) == (RunStatus.WAITING_FOR_HUMAN, {**CARD, "decision": None})
+    assert not RunRecord((second, decided, done)).tells_all
+    both = seen(8, "run-resumed", {"proposal_id": "prop-1", "decision": "reject"})
+    assert folded(first, second, decided, done, both).status is RunStatus.RUNNING
+
+
 @pytest.mark.spec("U3", "U6")
 @pytest.mark.parametrize("name", ["run-waiting-for-human", "run-completed"])
 def test_view_run_that_nobody_works_on_uses_no_time_however_long_it_takes(name: str) -> None:

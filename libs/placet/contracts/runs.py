@@ -66,6 +66,7 @@ class RunEvent(Event):
     The rest is the run's state after the event, from which `GET /api/runs/{id}` answers: it is not streamed.
     `rests_on` names the document versions (`doc-001:v3`) whose content may be in `data`: it is shown only to who may
     read them all. What is used never goes back; `active_s` are the seconds of work, waiting for people not counted.
+    `waits_for` are the proposals on which people have still to decide.
     """
 
     run_id: str
@@ -81,6 +82,7 @@ class RunEvent(Event):
     started_at: str = ""
     rests_on: tuple[str, ...] = ()
     active_s: float = 0.0
+    waits_for: tuple[str, ...] = ()
 
 
 class SummaryOf(Command):

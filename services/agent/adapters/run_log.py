@@ -63,7 +63,7 @@ class StreamRunLog:
                 return False
             if self._record.completed or self._record.epoch > self._epoch:
                 raise FencedError(self._run.run_id)
-            event = self._event(data, rests_on)
+            event = self._event(name, data, rests_on)
             try:
                 # No message id of its own making: two workers at the same sequence must not look like one.
                 appended = await self._appender.append(
@@ -74,7 +74,7 @@ class StreamRunLog:
             self._record = advance(self._record, Recorded(appended.seq, name, event))
             return True
 
-    def _event(self, data: dict[str, Any], rests_on: Sequence[str]) -> RunEvent:
+    def _event(self, name: str, data: dict[str, Any], rests_on: Sequence[str]) -> RunEvent:
         usage = Usage.of(self._place.usage)
         return RunEvent(
             run_id=self._run.run_id,
@@ -90,6 +90,7 @@ class StreamRunLog:
             started_at=self._record.started_at or now().isoformat(),
             rests_on=tuple(rests_on),
             active_s=max(usage.active_s, self._record.active_s),
+            waits_for=self._record.waits_after(name, data),
         )
 
 

@@ -69,6 +69,14 @@ class RunRecord:
         """Proposals on which the run waits, and their calls."""
         return {proposal: call for proposal, call in self.announced.items() if proposal not in self.resumed}
 
+    def waits_after(self, name: str, data: Mapping[str, Any]) -> tuple[str, ...]:
+        """Proposals on which it waits once this event is there, too."""
+        if name == "run-completed":
+            return ()
+        this = str(data.get("proposal_id", ""))
+        still = [proposal for proposal in self.waiting if name != "run-resumed" or proposal != this]
+        return (*still, this) if name == "run-waiting-for-human" else tuple(still)
+
     @property
     def unaccounted(self) -> frozenset[str]:
         """Calls of which a proposal may be made, or have been made, that this run knows nothing of."""

@@ -50,7 +50,9 @@ class BusRuns:
     async def record(self, key: RunKey) -> RunRecord:
         filter_ = subjects.entity(key.tenant, OWNER, subjects.token(key.run_id))
         last, queued = await asyncio.gather(self._events.last_of_each([filter_]), self._queued(key))
-        return RunRecord(in_order(one for event in last if (one := seen(event))), queued)
+        record = RunRecord(in_order(one for event in last if (one := seen(event))), queued)
+        # Only a run that waits for several people at once has more to tell than the last event of each name.
+        return record if record.tells_all else RunRecord(in_order(await self.after(key, 0)), queued)
 
     async def after(self, key: RunKey, position: int) -> list[RunSeen]:
         events = await self._events.entity(key.tenant, OWNER, key.run_id, after=position)

@@ -50,6 +50,11 @@ class RunSeen:
         return self.name == COMPLETED
 
     @property
+    def proposal_id(self) -> str:
+        """Of a waiting card, or of the decision on it."""
+        return str(self.event.data.get("proposal_id", ""))
+
+    @property
     def citations(self) -> tuple[str, ...]:
         """Ids of the passages that an answer cites."""
         listed = [one for one in self.event.data.get("citations") or () if isinstance(one, dict)]
@@ -72,7 +77,7 @@ class QueuedRun:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What is stored about a run: the last event of each name, oldest first, or its place in the queue."""
+    """What is stored about a run: the last event of each name or all of them, oldest first; or its place in the queue."""
 
     events: tuple[RunSeen, ...] = ()
     queued: QueuedRun | None = None
@@ -88,6 +93,11 @@ class RunRecord:
     def end(self) -> RunSeen | None:
         """The last event of all, once there is one."""
         return next((seen for seen in self.events if seen.final), None)
+
+    @property
+    def tells_all(self) -> bool:
+        """Whether the card of the proposal it waits for is among these events: a later one may have hidden it."""
+        return not self.events or not self.events[-1].event.waits_for or _open_card(self.events) is not None
 
     def with_end(self, end: RunSeen) -> RunRecord:
         """The same with its last event as it may be shown."""
@@ -127,14 +137,14 @@ def _folded(events: tuple[RunSeen, ...], now: datetime) -> RunView:
     last = events[-1]
     final = by_name.get(COMPLETED)
     end = final.event.data if final else {}
-    status = _status(by_name)
+    status = _status(events)
     return RunView(
         run_id=last.event.run_id,
         status=status,
         node=last.event.node or None,
         attempts=last.event.attempt,
         budget=_budget(last, now if status is RunStatus.RUNNING else last.time),
-        approval=_approval(by_name),
+        approval=_approval(events),
         answer=end.get("answer"),
         citations=list(end.get("citations") or ()),
         finish_reason=end.get("finish_reason"),
@@ -142,18 +152,28 @@ def _folded(events: tuple[RunSeen, ...], now: datetime) -> RunView:
     )
 
 
-def _status(by_name: dict[str, RunSeen]) -> RunStatus:
+def _status(events: tuple[RunSeen, ...]) -> RunStatus:
+    by_name = {seen.name: seen for seen in events}
     if COMPLETED in by_name:
         return RunStatus.COMPLETED
     waiting, resumed = by_name.get(WAITING), by_name.get(RESUMED)
-    if waiting and (resumed is None or resumed.seq < waiting.seq):
+    if events[-1].event.waits_for or (waiting and (resumed is None or resumed.seq < waiting.seq)):
         return RunStatus.WAITING_FOR_HUMAN
     return RunStatus.RUNNING
 
 
-def _approval(by_name: dict[str, RunSeen]) -> dict[str, Any] | None:
-    """The last proposal the run waited for, with the decision once there is one."""
+def _open_card(events: tuple[RunSeen, ...]) -> RunSeen | None:
+    """The last card of those on which somebody has still to decide."""
+    cards = [seen for seen in events if seen.name == WAITING]
+    return next((one for one in reversed(cards) if one.proposal_id in events[-1].event.waits_for), None)
+
+
+def _approval(events: tuple[RunSeen, ...]) -> dict[str, Any] | None:
+    """The proposal the run waits for; else the last one that it waited for, with the decision once there is one."""
+    by_name = {seen.name: seen for seen in events}
     waiting, resumed = by_name.get(WAITING), by_name.get(RESUMED)
+    if undecided := _open_card(events):
+        return {**card(undecided.event.data), "decision": None}
     if waiting is None:
         return None
     decided = resumed is not None and resumed.seq > waiting.seq
