@@ -77,7 +77,7 @@ class QueuedRun:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What is stored about a run: the last event of each name or all of them, oldest first; or its place in the queue."""
+    """What is stored about a run: the last event of each name, or all, oldest first; or its place in the queue."""
 
     events: tuple[RunSeen, ...] = ()
     queued: QueuedRun | None = None
