@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
+import nats
 import psutil
 import pytest
+from nats.aio.msg import Msg
 
-from placet.client import NotAllowedError, NotFoundError, UnauthenticatedError
+from placet.client import NotFoundError, UnauthenticatedError
 from placet.contracts.directory import PersonChange
+from placet.contracts.proposals import ProposalStatus
 from placet.testkit.placet_process import PlacetProcess
 from placet.testkit.processes import alive
+from placet.testkit.refunds import approve, ask, finished
+from placet.testkit.waiting import until
 
 SERVICES = {"gateway", "agent", "tool-executor", "approval", "memory"}
 PEOPLE = {"alice", "bob", "carol", "dave", "erin", "mike", "auditor", "directory_admin", "globex_alice"}
@@ -41,7 +48,7 @@ async def test_every_token_is_the_person_it_names(placet_up: PlacetProcess) -> N
         assert (await administrator.directory.get("alice")).name == "Alice"
         assert (await administrator.directory.get("mike")).active is False
     async with placet_up.client("alice") as alice:
-        with pytest.raises((NotAllowedError, NotFoundError)):
+        with pytest.raises(NotFoundError):
             await alice.directory.get("bob")
     async with placet_up.client("globex_alice") as other:
         with pytest.raises(NotFoundError):
@@ -114,6 +121,46 @@ async def test_everything_listens_on_this_machine_only(placet_up: PlacetProcess)
     }
     assert {name for name, _ in listening} >= {*SERVICES, "nats"}
     assert {address for _, address in listening} == {"127.0.0.1"}, listening
+
+
+@pytest.mark.spec("L1", "A1", "A2")
+async def test_auditor_with_any_client_follows_a_refund_as_the_guide_says_and_can_send_nothing_of_it(
+    placet_up: PlacetProcess,
+) -> None:
+    """The bus's own client, the seed file and one subscription: nothing of ours on the auditor's side."""
+    seen: dict[str, dict[str, Any]] = {}
+    refused: list[str] = []
+
+    async def on_event(message: Msg) -> None:
+        seen[message.subject] = json.loads(message.data)
+
+    async def on_error(error: Exception) -> None:
+        refused.append(str(error))
+
+    seed = str(placet_up.state / "nats" / "auditor.seed")
+    auditor = await nats.connect(placet_up.ready.nats, nkeys_seed=seed, error_cb=on_error)
+    try:
+        await auditor.subscribe("placet.*.*.evt.>", cb=on_event)
+        await auditor.flush()
+        async with placet_up.client("alice") as alice, placet_up.client("dave") as dave:
+            asked = await ask(alice, "A1008", "4.25")
+            forged = f"placet.acme.approval.evt.approved.v1.{asked.proposal_id}"
+            await auditor.publish(forged, b"{}")
+            await auditor.publish(f"stored.{forged}", b"{}")
+            await auditor.flush()
+            assert (await dave.proposals.get(asked.proposal_id)).status is ProposalStatus.PENDING
+            await approve(dave, asked.proposal_id)
+            assert (await finished(alice, asked))["finish_reason"] == "success"
+        entity = f"v1.{asked.proposal_id}"
+        story = [f"placet.acme.approval.evt.{name}.{entity}" for name in ("waiting-for-human", "approved", "completed")]
+        await until(lambda: set(story) <= set(seen), what="the auditor has seen the refund")
+    finally:
+        await auditor.close()
+    assert len([one for one in refused if forged in one]) == 2, refused
+    assert [subject for subject in seen if subject in story] == story
+    for event in (seen[subject] for subject in story):
+        assert (event["specversion"], event["tenant"], event["subject"]) == ("1.0", "acme", asked.proposal_id)
+    assert seen[story[-1]]["data"]["finish_reason"] == "success"
 
 
 @pytest.mark.spec("I1", "R4", "U4")
