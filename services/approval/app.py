@@ -116,7 +116,7 @@ async def build(settings: Settings, *, clock: Clock = now) -> Approval:
     grants = GrantVerifier(keys.read(settings.grant_public_file))
     desk = KvOpenProposals(KeyValue(bus, "OPEN_PROPOSALS"))
     assessor = ExecutorAssessor(RpcClient(bus))
-    ending = Ending(log, audit, desk, Interest(StreamRunEnds(EventReader(bus, "RUNS"))))
+    ending = Ending(log, audit, Interest(StreamRunEnds(EventReader(bus, "RUNS"))))
     proposing = Proposing(log, Timers(bus, OWNER), desk, ending, time)
     decisions = Decisions(log, judge, assessor, grants, audit, ending, time)
     queries = Queries(log, ledger, listing, judge, grants, StreamAuditPages(EventReader(bus, "AUDIT")), ending, time)
@@ -162,7 +162,7 @@ def _queues(
     return (
         queue("approval__effect-finished-v1", reactions.on_effect_finished, effects),
         queue("approval__decided-v1", reactions.on_decided, own),
-        queue("approval__projection-v1", reactions.on_stored, own),
+        SignalQueue(bus, _DURABLES["approval__projection-v1"], reactions.on_stored, concurrency=_REACTIONS),
         SignalQueue(bus, _DURABLES["approval__timers-v1"], reactions.on_timer),
         SignalQueue(bus, _DURABLES["approval__directory-v1"], reactions.regrading.on_directory_change),
     )

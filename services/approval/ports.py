@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from placet.contracts.envelope import Event
-from placet.contracts.proposals import ActionPacket, Hold, Origin, ProposalStatus, ProposalView
+from placet.contracts.proposals import ActionPacket, Origin, ProposalStatus, ProposalView
 from services.approval.domain.state import Proposal
 
 Clock = Callable[[], datetime]
@@ -87,20 +87,19 @@ class Claim:
 class OpenProposals(Protocol):
     """Which proposals are open, as keys on the bus: several replicas admit as one. Keys end by themselves."""
 
-    async def claim(self, key: str, proposal_id: str, ttl_s: int) -> Claim:
-        """Take `key` for this proposal, or learn who has it."""
+    async def claim(self, key: str, proposal_id: str, ttl_s: int, *, glance: bool = False) -> Claim:
+        """Take `key` for this proposal, or learn who has it. With `glance`, whoever had it when last seen will do."""
         ...
 
     async def take_over(self, key: str, proposal_id: str, ttl_s: int, revision: int) -> Claim | None:
         """Take `key` from its holder of that revision; None when it has changed hands meanwhile."""
         ...
 
-    async def take_slot(self, group: str, limit: int, proposal_id: str, ttl_s: int) -> Hold | None:
-        """One of the `limit` places of a group; None when all are taken."""
-        ...
+    async def release(self, key: str, revision: int, ttl_s: int) -> None:
+        """Give back a key that no proposal came to stand for, if it is still held under the same revision.
 
-    async def release(self, holds: tuple[Hold, ...], ttl_s: int) -> None:
-        """Give back what is still held under the same revision. `ttl_s` is for how long it had been taken."""
+        `ttl_s` is for how long it had been taken.
+        """
         ...
 
 

@@ -16,7 +16,7 @@ from placet.testkit.builders import origin, proposed
 from services.approval.domain.state import Proposal, Recorded, advance, fold
 from services.approval.handlers.ending import Ending
 from services.approval.handlers.interest import Interest
-from services.approval.ports import OpenProposals, ProposalLog, StaleError
+from services.approval.ports import ProposalLog, StaleError
 
 
 class SlowLog:
@@ -56,7 +56,7 @@ class Ends:
 
 def _ending(log: SlowLog, *ended: str) -> Ending:
     interest = Interest(Ends(*ended))
-    return Ending(cast(ProposalLog, log), cast(AuditTrail, None), cast(OpenProposals, None), interest)
+    return Ending(cast(ProposalLog, log), cast(AuditTrail, None), interest)
 
 
 async def _surface_twice(log: SlowLog) -> list[Proposal]:

@@ -8,18 +8,17 @@ from typing import Any, Literal
 from pydantic import Field
 
 from placet.contracts.envelope import Event
-from placet.contracts.proposals import ActionPacket, Approval, Caller, FinishReason, Hold, Origin
+from placet.contracts.proposals import ActionPacket, Approval, Caller, FinishReason, Origin
 
 
 class Proposed(Event):
-    """A proposal is durable. `expires_at` binds the timer; `holds` are given back when it has ended."""
+    """A proposal is durable. `expires_at` binds the timer."""
 
     proposal_id: str
     idempotency_key: str
     origin: Origin
     packet: ActionPacket
     expires_at: datetime
-    holds: tuple[Hold, ...] = ()
 
 
 class Merged(Event):

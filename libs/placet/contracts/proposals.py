@@ -147,13 +147,6 @@ class Caller(_Value):
     request_id: str
 
 
-class Hold(_Value):
-    """A key that a proposal occupies while it is open, and the revision under which it does."""
-
-    key: str
-    revision: int
-
-
 class Approval(_Value):
     """One person's agreement with one digest."""
 

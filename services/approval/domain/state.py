@@ -16,7 +16,6 @@ from placet.contracts.proposals import (
     ApprovalCount,
     Caller,
     FinishReason,
-    Hold,
     Origin,
     ProposalStatus,
     ProposalView,
@@ -58,7 +57,6 @@ class Proposal:
     outcome: dict[str, Any] | None = None
     viewed: tuple[str, ...] = ()
     joined: tuple[Caller, ...] = ()
-    holds: tuple[Hold, ...] = ()
     triggers: tuple[str, ...] = ()
 
     @property
@@ -183,7 +181,6 @@ def _born(event: ev.Proposed, recorded: Recorded) -> Proposal:
         created_at=recorded.time,
         expires_at=event.expires_at,
         last_seq=recorded.seq,
-        holds=event.holds,
     )
 
 

@@ -7,9 +7,7 @@ process dies between two appends, the reaction to the first of them does the sec
 from __future__ import annotations
 
 import asyncio
-import math
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 
 from placet.audit.trail import AuditTrail
 from placet.contracts import events as ev
@@ -17,21 +15,13 @@ from placet.observability import metrics
 from services.approval.domain.decide import Named, completed
 from services.approval.domain.state import Proposal, Recorded, advance
 from services.approval.handlers.interest import Interest
-from services.approval.ports import OpenProposals, ProposalLog, StaleError
-
-_KEY_OUTLIVES_S = 60
-
-
-def key_lifetime_s(open_for: timedelta) -> int:
-    """How long the keys of a proposal that is open for so long are held at most."""
-    return math.ceil(open_for.total_seconds()) + _KEY_OUTLIVES_S
+from services.approval.ports import ProposalLog, StaleError
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
     log: ProposalLog
     audit: AuditTrail
-    desk: OpenProposals
     interest: Interest
     _surfacing: dict[str, asyncio.Event] = field(default_factory=dict)
 
@@ -110,7 +100,7 @@ class Ending:
         )
 
     async def close(self, state: Proposal) -> None:
-        """What follows the last event: its record, once however often this is done, and the keys it held."""
+        """What follows the last event: its record, once however often this is done."""
         reason = state.finish_reason
         if reason is None:
             return
@@ -130,5 +120,4 @@ class Ending:
             idempotency_key=state.idempotency_key,
             request_id=state.origin.request_id,
         )
-        await self.desk.release(state.holds, key_lifetime_s(state.expires_at - state.created_at))
         metrics.PROPOSALS.labels(reason.value).inc()

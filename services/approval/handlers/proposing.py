@@ -1,13 +1,15 @@
 """Making proposals: each one durable before it is shown, the same action open only once, and not too many at a time.
 
-What is open is known by keys on the bus. A key is claimed before the proposal is stored and given back when it has
-ended (`reactions.on_decided`). Killed in between: the key names a proposal that does not exist, which the next caller
-finds out; a key that nobody asks for ends by itself, soon after its proposal would have expired.
+What is open is known by keys on the bus. A key is claimed before the proposal is stored, and whoever wants it when that
+one has ended takes it over. Killed in between: the key of an action names a proposal that does not exist, which the
+next caller finds out; a key that nobody asks for ends by itself, soon after its proposal would have expired.
 """
 
 from __future__ import annotations
 
 import asyncio
+import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -15,10 +17,10 @@ from placet.contracts import events as ev
 from placet.contracts.approvals import ProposalReply, ProposeAction
 from placet.contracts.digests import derived_id
 from placet.contracts.errors import ErrorCode, PlacetError
-from placet.contracts.proposals import Caller, Hold
+from placet.contracts.proposals import Caller
 from placet.messaging.rpc import Call
 from services.approval.domain.state import Proposal, Recorded, advance
-from services.approval.handlers.ending import Ending, key_lifetime_s
+from services.approval.handlers.ending import Ending
 from services.approval.ports import Claim, Clock, ExpiryTimers, Found, OpenProposals, ProposalLog, StaleError
 
 _RACES = 40
@@ -26,6 +28,7 @@ _PAUSE_S = 0.05
 # A holder whose proposal is not there yet is given this many looks before it counts as dead.
 _PATIENCE = 30
 _MOST_CALLERS = 100
+_KEY_OUTLIVES_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class Proposing:
             claim = await self.desk.take_over(key, command.proposal_id, ttl_s, claim.revision)
         if claim is None:
             raise StaleError(command.proposal_id)
-        return await self._store(command, found, Hold(key=key, revision=claim.revision))
+        return await self._store(command, found, _Held(key, claim.revision))
 
     async def _same(self, command: ProposeAction, found: Found, holder: str, attempt: int) -> Proposal | None:
         """The open proposal of `holder`, joined, if it is for the very same; None when its key may be taken over."""
@@ -109,17 +112,17 @@ class Proposing:
         seq, time = await self.log.append(tenant, state.id, "joined", event, state.last_seq)
         return advance(state, Recorded(seq, "joined", time, event))
 
-    async def _store(self, command: ProposeAction, found: Found, same: Hold) -> Proposal:
+    async def _store(self, command: ProposeAction, found: Found, same: _Held) -> Proposal:
         tenant, limit = command.origin.tenant, command.packet.obligations.open_limit
-        holds: tuple[Hold, ...] = (same,)
+        held = [same]
         if limit is not None:
-            slot = await self.desk.take_slot(_group_of(command), limit, command.proposal_id, _lifetime(command))
-            if slot is None:
-                await self.desk.release(holds, _lifetime(command))
+            place = await self._take_place(command, limit)
+            if place is None:
+                await self._give_back(held, command)
                 raise PlacetError(
                     ErrorCode.LIMIT_REACHED, "Too many proposals of this kind are waiting already.", limit=limit
                 )
-            holds = (same, slot)
+            held.append(place)
         expires_at = self.clock() + timedelta(seconds=command.packet.obligations.ttl_s)
         await self.timers.arm(tenant, command.proposal_id, expires_at)
         event = ev.Proposed(
@@ -128,22 +131,57 @@ class Proposing:
             origin=command.origin,
             packet=command.packet,
             expires_at=expires_at,
-            holds=holds,
         )
         try:
             await self.log.append(tenant, command.proposal_id, "proposed", event, found.last_seq)
         except StaleError:
             if (await self.log.find(tenant, command.proposal_id)).state is None:
-                await self.desk.release(holds, _lifetime(command))
+                await self._give_back(held, command)
             raise
         state = await self.log.recall(tenant, command.proposal_id)
         if state is None:
             raise StaleError(command.proposal_id)
         return state
 
+    async def _take_place(self, command: ProposeAction, limit: int) -> _Held | None:
+        """One of the `limit` places of this requester and tool; None when each is held by one that has not ended.
+
+        By what is remembered first; that all are taken is only said by what is there now.
+        """
+        for glance in (True, False):
+            for key in _places(command, limit):
+                held = await self._try_place(key, command, glance=glance)
+                if held:
+                    return held
+        return None
+
+    async def _try_place(self, key: str, command: ProposeAction, *, glance: bool) -> _Held | None:
+        proposal_id, ttl_s = command.proposal_id, _lifetime(command)
+        claim: Claim | None = await self.desk.claim(key, proposal_id, ttl_s, glance=glance)
+        if claim and claim.holder != proposal_id:
+            look = self.log.recall if glance else self.log.load
+            state = await look(command.origin.tenant, claim.holder)
+            # One that is not stored yet may still be; if its maker is dead, its place ends by itself.
+            ended = state is not None and state.finish_reason is not None
+            claim = await self.desk.take_over(key, proposal_id, ttl_s, claim.revision) if ended else None
+        return _Held(key, claim.revision) if claim else None
+
+    async def _give_back(self, held: list[_Held], command: ProposeAction) -> None:
+        for one in held:
+            await self.desk.release(one.key, one.revision, _lifetime(command))
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A key that this call has taken, and the revision under which it did."""
+
+    key: str
+    revision: int
+
 
 def _lifetime(command: ProposeAction) -> int:
-    return key_lifetime_s(timedelta(seconds=command.packet.obligations.ttl_s))
+    """How long the keys of a proposal are held at most, in seconds."""
+    return command.packet.obligations.ttl_s + _KEY_OUTLIVES_S
 
 
 def _key_of(command: ProposeAction) -> str:
@@ -160,5 +198,8 @@ def _key_of(command: ProposeAction) -> str:
     return f"{origin.tenant}.{derived_id('same', *parts)}"
 
 
-def _group_of(command: ProposeAction) -> str:
-    return f"{command.origin.tenant}.{derived_id('slot', command.origin.requester, command.packet.tool)}"
+def _places(command: ProposeAction, limit: int) -> Iterator[str]:
+    """Begins at a place that the id tells, so that the same proposal finds its own again."""
+    group = f"{command.origin.tenant}.{derived_id('slot', command.origin.requester, command.packet.tool)}"
+    first = zlib.crc32(command.proposal_id.encode())
+    return (f"{group}.{(first + step) % limit}" for step in range(limit))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from placet.contracts import subjects
 from placet.contracts.events import Regraded
 from placet.contracts.registry import event_spec
 from placet.messaging.work_queue import Job, Signal
 from placet.observability import logs
+from placet.observability.context import RequestContext, bound
 from services.approval.domain import decide as rules
 from services.approval.domain.commands import Command, Expire, Moment
 from services.approval.domain.outcomes import conclusion
@@ -23,7 +25,6 @@ log = logs.get(__name__)
 _RACES = 5
 # What makes a proposal one of somebody's in the listing: of its requester, or of who has approved it.
 _LOOKED_UP = ("waiting-for-human", "approved", "edited")
-_LISTED = ("waiting-for-human", "regraded", "approved", "edited", "completed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +67,23 @@ class Reactions:
         tenant, proposal_id = signal.subject.split(".")[3:5]
         await self._apply(tenant, proposal_id, Expire(), signal.time)
 
-    async def on_stored(self, job: Job) -> None:
-        """Keep the listing in step with the log; what is shown nowhere yet, or not for long, is left out."""
-        event = job.event
-        if event.name not in _LISTED:
-            return
-        state = await self.log.recall(event.tenant, event.entity)
-        if state and state.last_seq < event.seq:
-            state = await self.log.load(event.tenant, event.entity)
+    async def on_stored(self, signal: Signal) -> None:
+        """Keep the listing in step with the log; what is shown nowhere yet, or not for long, is left out.
+
+        The event itself is not read: what is listed is the state, folded from what is validly signed.
+        """
+        event = subjects.parse(signal.subject)
+        entity = event.entity or ""
+        state = await self.log.recall(event.tenant, entity)
+        if state and state.last_seq < signal.seq:
+            state = await self.log.load(event.tenant, entity)
         if state is None:
             return
         await self.index.store(event.tenant, state)
         if event.name in _LOOKED_UP:
-            judged = state.created_at if event.name == "waiting-for-human" else event.envelope.time
-            await self.regrading.on_listed(state, event.seq, judged)
+            judged = state.created_at if event.name == "waiting-for-human" else signal.time
+            with bound(RequestContext(state.origin.request_id, event.tenant)):
+                await self.regrading.on_listed(state, signal.seq, judged)
 
     async def _apply(self, tenant: str, proposal_id: str, command: Command, at_least: datetime | None = None) -> None:
         moment = Moment(max(self.clock(), at_least) if at_least else self.clock())

@@ -17,12 +17,7 @@ from placet.messaging.reading import Stored
 from services.approval.domain.state import Proposal
 
 _MODELS = approval_events()
-_DECISIONS: dict[type[Event], str] = {
-    ev.Approved: "approve",
-    ev.Edited: "edit",
-    ev.Rejected: "reject",
-    ev.Responded: "respond",
-}
+_DECISIONS = {"approved": "approve", "edited": "edit", "rejected": "reject", "responded": "respond"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +26,9 @@ class DecisionRecords:
 
     async def of(self, stored: Stored, state: Proposal) -> None:
         """Record the decision that this event tells of, with the run it belongs to; nothing for other events."""
-        event = _MODELS[stored.name].model_validate(stored.envelope.data)
-        decision = _DECISIONS.get(type(event))
+        decision = _DECISIONS.get(stored.name)
         if decision:
+            event = _MODELS[stored.name].model_validate(stored.envelope.data)
             await self.audit.record(
                 state.origin.tenant,
                 "proposal-decided",

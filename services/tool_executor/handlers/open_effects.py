@@ -53,8 +53,10 @@ class OpenEffects:
 
     async def on_claimed(self, job: Job) -> None:
         """A call whose worker died before its end; an approved one is brought to its end by its own job."""
+        if job.event.envelope.data.get("proposal_id"):
+            return
         claimed = _MODELS[job.event.name].model_validate(job.event.envelope.data)
-        if not isinstance(claimed, ev.Claimed) or claimed.proposal_id:
+        if not isinstance(claimed, ev.Claimed):
             return
         spec = self.registry.get(claimed.tool)
         if job.attempt == 1:

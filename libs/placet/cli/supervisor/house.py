@@ -22,10 +22,12 @@ PROBE_TIMEOUT_S = 3.0
 
 
 def bus(server: EmbeddedNats, state: StateDir) -> ChildSpec:
+    from placet.messaging.server import NATS_ENVIRONMENT
+
     return ChildSpec(
         name="nats",
         command=server.command,
-        environment=bare() | server.public_keys,
+        environment=NATS_ENVIRONMENT | bare() | server.public_keys,
         log=state.log("nats"),
         ready=_patient(server.wait_ready, TimeoutError),
         # It flushes and leaves in milliseconds; a SIGKILL would lose nothing either.
