@@ -53,6 +53,15 @@ def test_openapi_every_call_needs_a_token_and_may_answer_with_a_problem() -> Non
             assert problem["schema"] == {"$ref": "#/components/schemas/Problem"}
 
 
+def test_openapi_answers_that_are_no_json_say_what_they_are() -> None:
+    paths = openapi()["paths"]
+    expected = {
+        "/api/documents/{document_id}/source": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
+        "/api/runs/{run_id}/events": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
+    assert {path: paths[path]["get"]["responses"]["200"]["content"] for path in expected} == expected
+
+
 def test_openapi_made_twice_is_the_same_document() -> None:
     assert json.dumps(openapi()) == json.dumps(openapi())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query
@@ -20,6 +20,10 @@ from services.gateway.handlers.models import AccessList, Documents, Withdrawal
 router = APIRouter(route_class=StrictRoute, tags=["knowledge"])
 
 _EXECUTOR = "tool-executor"
+# Of whatever media type the file has.
+_AS_UPLOADED: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The file.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
+}
 
 
 @router.get("/api/documents", response_model=None, responses=documented({200: Documents}))
@@ -52,7 +56,12 @@ async def on_withdraw(document_id: Id, body: Withdrawal, caller: CallerDep) -> R
     return json_answer(await caller.ask(_EXECUTOR, "withdraw-document", command, DocumentView))
 
 
-@router.get("/api/documents/{document_id}/source", response_model=None, responses=documented({200: None}))
+@router.get(
+    "/api/documents/{document_id}/source",
+    response_model=None,
+    response_class=StreamingResponse,
+    responses=documented({200: None}) | _AS_UPLOADED,
+)
 async def on_source(document_id: Id, caller: CallerDep, version: Annotated[int | None, Query(ge=1)] = None) -> Response:
     """The original file, byte for byte; of the current version unless another is named."""
     # Named before the first slice: a version published meanwhile must not be mixed in.
