@@ -77,6 +77,20 @@ async def test_version_looks_absent_to_whoever_may_not_read_versions(document_ho
     assert (await document_house.as_("carol").get(paths[0])).json()["status"] == "archived"
 
 
+@pytest.mark.spec("A11", "I3")
+async def test_publishing_is_refused_to_a_reader_and_tells_nothing_of_what_cannot_be_read(
+    document_house: DocumentHouse,
+) -> None:
+    draft = (await document_house.upload("carol")).json()["document_id"]
+    hidden = (draft, "doc-layoff-plan", "doc-travel-v1", "doc-that-never-was")
+    for who in ("alice", "mike"):
+        client = document_house.as_(who)
+        answers = [await client.post(f"/api/documents/{one}/publish-proposals") for one in hidden]
+        assert {(one.status_code, one.content) for one in answers} == {(404, answers[0].content)}
+    seen = await document_house.as_("alice").post("/api/documents/doc-travel-v2/publish-proposals")
+    assert (seen.status_code, seen.json()["code"]) == (403, "permission_denied")
+
+
 @pytest.mark.spec("I1", "I3")
 async def test_person_looks_absent_to_whoever_does_not_keep_the_directory(document_house: DocumentHouse) -> None:
     absent = await document_house.as_("directory_admin").get("/api/directory/users/nobody-of-that-name")

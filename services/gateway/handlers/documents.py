@@ -39,7 +39,7 @@ async def on_list(
 
 @router.get("/api/documents/{document_id}", response_model=None, responses=documented({200: DocumentView}))
 async def on_get(document_id: Id, caller: CallerDep) -> Response:
-    return json_answer(await _document(caller, document_id))
+    return json_answer(await find_document(caller, document_id))
 
 
 @router.put("/api/documents/{document_id}/acl", response_model=None, responses=documented({200: DocumentView}))
@@ -65,7 +65,7 @@ async def on_withdraw(document_id: Id, body: Withdrawal, caller: CallerDep) -> R
 async def on_source(document_id: Id, caller: CallerDep, version: Annotated[int | None, Query(ge=1)] = None) -> Response:
     """The original file, byte for byte; of the current version unless another is named."""
     # Named before the first slice: a version published meanwhile must not be mixed in.
-    pinned = version or (await _document(caller, document_id)).version
+    pinned = version or (await find_document(caller, document_id)).version
     first = await _slice(caller, document_id, pinned, 0)
     headers = {
         # Written out, because a charset would be added to a text whose encoding nobody knows.
@@ -97,7 +97,8 @@ async def _bytes(caller: Caller, document_id: str, version: int, first: SourceSl
     yield chunk
 
 
-async def _document(caller: Caller, document_id: str) -> DocumentView:
+async def find_document(caller: Caller, document_id: str) -> DocumentView:
+    """Raises the one `not_found` for what the caller may not see."""
     command = GetDocument(grant=caller.grant(), document_id=document_id)
     return await caller.ask(_EXECUTOR, "get-document", command, DocumentView)
 

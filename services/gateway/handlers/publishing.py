@@ -15,11 +15,14 @@ from services.gateway.domain import publishing as rules
 from services.gateway.domain.pacing import pauses
 from services.gateway.handlers.answers import StrictRoute, documented, json_answer
 from services.gateway.handlers.caller import Caller, CallerDep, Id
+from services.gateway.handlers.documents import find_document
 from services.gateway.handlers.models import PublishDecided, PublishDecision, PublishProposal
 from services.gateway.handlers.proposals import decide, find_proposal
 from services.gateway.handlers.tools import governed_call
 
 router = APIRouter(route_class=StrictRoute, tags=["publishing"])
+
+_NOT_THEIRS = (ErrorCode.TOOL_NOT_ALLOWED, ErrorCode.PERMISSION_DENIED)
 
 
 @router.post(
@@ -30,13 +33,20 @@ router = APIRouter(route_class=StrictRoute, tags=["publishing"])
 )
 async def on_propose(document_id: Id, caller: CallerDep) -> Response:
     """Propose the newest draft of a document, bound to its present `lock_version`."""
-    reply = await governed_call(
-        caller,
-        rules.PROPOSE_TOOL,
-        {"document_id": document_id},
-        route=Route.HTTP_PUBLISH,
-        intent=f"Publish document {document_id}.",
-    )
+    try:
+        reply = await governed_call(
+            caller,
+            rules.PROPOSE_TOOL,
+            {"document_id": document_id},
+            route=Route.HTTP_PUBLISH,
+            intent=f"Publish document {document_id}.",
+        )
+    except PlacetError as error:
+        if error.code not in _NOT_THEIRS:
+            raise
+        # Publishing is not theirs; whether there is such a document is told only to who may see it.
+        await find_document(caller, document_id)
+        raise PlacetError(ErrorCode.PERMISSION_DENIED, "You may not do this.") from error
     proposal_id = rules.proposal_id_of(reply)
     if proposal_id is None:
         raise PlacetError(ErrorCode.INTERNAL, "The publish call made no proposal.")
