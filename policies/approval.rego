@@ -22,6 +22,8 @@ decider := {
 	"roles": input.subject.properties.roles,
 }
 
+eligible if eligibility.eligible(decider, proposal)
+
 objections := eligibility.objections(decider, proposal)
 
 # Seen by who asked for it and by who holds a role that may decide it; nobody else learns that it exists.
@@ -48,13 +50,13 @@ allowed if input.action.name == "view"
 
 allowed if {
 	input.action.name in ["approve", "edit", "respond"]
-	count(objections) == 0
+	eligible
 	not counted
 }
 
 allowed if {
 	input.action.name == "reject"
-	count(objections) == 0
+	eligible
 }
 
 # Whoever asked may always withdraw.
@@ -68,8 +70,10 @@ default counted := true
 
 counted := false if {
 	is_array(proposal.given)
-	count([id | some id in proposal.given; id == input.subject.id]) == 0
+	not given_already
 }
+
+given_already if input.subject.id in proposal.given
 
 reasons contains code if some code in objections
 

@@ -41,9 +41,9 @@ default permitted := false
 permitted if {
 	subject.active
 	subject.owns_resource
-	routed
+	routes.includes(input.action.name)
 	manifest.covers
-	granted
+	subject.granted(input.action.name)
 	terms.declaration_known
 	facts_hold
 	terms.amount_known
@@ -51,11 +51,8 @@ permitted if {
 	budget.spend_left
 }
 
-default routed := false
-
+# Named for the reasons, as they cannot say `not` of a call with a reference in it.
 routed if routes.includes(input.action.name)
-
-default granted := false
 
 granted if subject.granted(input.action.name)
 
@@ -104,22 +101,25 @@ missing_facts contains concat("_", ["not", fact]) if {
 
 default facts_hold := false
 
-facts_hold if count(missing_facts) == 0
+facts_hold if not terms.entry.facts
+
+facts_hold if {
+	every fact in terms.entry.facts { holds(fact) }
+}
 
 holds("readable") if input.resource.properties.readable == true
 
 holds("served") if {
-	some server in servers
-	server in serving
+	some fact in ["served_by", "owner"]
+	serves(input.resource.properties[fact])
 }
 
-serving contains input.subject.id
-
-serving contains team if some team in input.subject.properties.teams
-
-servers contains input.resource.properties[fact] if some fact in ["served_by", "owner"]
-
-servers contains server if {
+holds("served") if {
 	some fact in ["served_by", "owner"]
 	some server in input.resource.properties[fact]
+	serves(server)
 }
+
+serves(server) if server == input.subject.id
+
+serves(server) if server in input.subject.properties.teams

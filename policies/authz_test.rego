@@ -120,3 +120,14 @@ test_commit_with_approver_without_facts_denies if {
 	decision.effect == "deny"
 	decision.reasons == ["approver_inactive", "approver_other_tenant", "approver_role_missing"]
 }
+
+test_commit_that_does_not_say_what_it_rests_on_carries_no_approval if {
+	call := changed(
+		changed(fixtures.refund, "/context/approvals", [object.union(fixtures.approver, {"active": false})]),
+		"/action/properties/stage", "commit",
+	)
+	every path in ["/context/influence", "/context/influence/authors"] {
+		decision := authz.decision with input as without(call, path)
+		decision.effect == "deny"
+	}
+}

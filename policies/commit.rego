@@ -24,6 +24,6 @@ objections contains "quorum_not_met" if {
 default carried := false
 
 carried if {
-	count(objections) == 0
+	every approver in input.context.approvals { eligibility.eligible(approver, case) }
 	count({approver.id | some approver in input.context.approvals}) >= terms.obligations.approvals
 }

@@ -1,6 +1,31 @@
 # Who may agree to a proposal. One rule for the moment of decision and for the moment of commitment.
 package placet.eligibility
 
+# Everything must hold for `person` to agree in `case`; `objections` names what does not. A condition belongs into both.
+eligible(person, case) if {
+	is_active(person)
+	same_tenant(person, case)
+	names_requester(case)
+	fits_role(person, case)
+	respects_own(person, case)
+	respects_evidence(person, case)
+}
+
+fits_role(person, case) if holds_role(person, case)
+
+fits_role(person, case) if {
+	for_requester_only(case)
+	is_requester(person, case)
+}
+
+respects_own(person, case) if may_approve_own(case)
+
+respects_own(person, case) if person.id != case.requester
+
+respects_evidence(person, case) if authors_may_approve(case)
+
+respects_evidence(person, case) if is_no_author(person, case)
+
 # What speaks against `person` {id, tenant, active, roles} agreeing in `case`
 # {tenant, requester, risk, obligations, authors}. Empty: the person is eligible. A fact that is missing objects too.
 objections(person, case) := {code |
@@ -66,8 +91,10 @@ is_requester(person, case) if person.id == case.requester
 is_no_author(person, case) if {
 	is_string(person.id)
 	is_array(case.authors)
-	count([id | some id in case.authors; id == person.id]) == 0
+	not is_author(person, case)
 }
+
+is_author(person, case) if person.id in case.authors
 
 # Separation of duties: nobody agrees to their own critical call, whatever the obligations say.
 may_approve_own(case) if {

@@ -60,3 +60,53 @@ test_empty_tenants_are_not_the_same_tenant if {
 	person := object.union(fixtures.approver, {"tenant": ""})
 	"other_tenant" in eligibility.objections(person, object.union(fixtures.proposal, {"tenant": ""}))
 }
+
+# What decides and what names the reasons are two lists of the same conditions.
+test_eligible_exactly_when_nothing_objects if {
+	every person in persons {
+		every proposal in proposals {
+			agree(person, proposal)
+		}
+	}
+}
+
+agree(person, proposal) if {
+	eligibility.eligible(person, proposal)
+	count(eligibility.objections(person, proposal)) == 0
+}
+
+agree(person, proposal) if {
+	not eligibility.eligible(person, proposal)
+	count(eligibility.objections(person, proposal)) > 0
+}
+
+persons contains object.union(fixtures.approver, change) if {
+	some change in [
+		{},
+		{"active": false},
+		{"active": "true"},
+		{"tenant": "globex"},
+		{"tenant": ""},
+		{"roles": []},
+		{"roles": ["employee"]},
+		{"roles": null},
+		{"id": "alice"},
+	]
+}
+
+persons contains without(fixtures.approver, path) if some path in ["/tenant", "/active", "/roles"]
+
+proposals contains object.union(object.union(fixtures.proposal, change), {"obligations": obligations}) if {
+	some change in [{}, {"requester": "dave"}, {"requester": 1}, {"authors": ["dave"]}, {"authors": null}, {"risk": "high"}]
+	some obligations in [
+		{},
+		{"approver_roles": []},
+		{"exclude_authors": true},
+		{"requester_may_approve": true, "exclude_requester": false},
+		{"approver_roles": [], "requester_may_approve": true, "exclude_requester": false},
+	]
+}
+
+proposals contains without(fixtures.proposal, path) if {
+	some path in ["/tenant", "/requester", "/risk", "/authors", "/obligations", "/obligations/exclude_authors"]
+}

@@ -23,22 +23,24 @@ offered contains tool if {
 # A route is entered through its own channel: a run cannot claim an HTTP route.
 default open := false
 
-open if input.context.channel in tables.routes[input.context.route].channels
+open if input.context.channel in route.channels
 
 includes(tool) if {
 	open
-	tool in tables.routes[input.context.route].tools
+	listed(tool)
 	not barred(tool)
 }
 
-includes(tool) if {
-	open
-	tables.routes[input.context.route].all_granted == true
+listed(tool) if tool in route.tools
+
+listed(tool) if {
+	route.all_granted == true
 	not excepted(tool)
-	not barred(tool)
 }
 
-excepted(tool) if tool in tables.routes[input.context.route].except
+excepted(tool) if tool in route.except
+
+route := tables.routes[input.context.route]
 
 # Whatever the route table says, a model is never offered these.
 barred(tool) if {

@@ -26,20 +26,18 @@ declaration_known if {
 	input.action.properties.stage in ["propose", "commit"]
 }
 
-writes if input.action.properties.sensitivity == "write"
-
 # What the tables ask for before circumstances are looked at.
 ordinary_agreement := entry.agreement if {
 	entry.risk == risk
 } else := tables.limits.unlisted_write.agreement if {
-	writes
+	input.action.properties.sensitivity == "write"
 	not tables.agreements[tables.risks[risk].agreement].asks
 } else := tables.risks[risk].agreement
 
 # A write that would run at once, but may rest on text nobody vouches for, waits for a person.
 influenced if {
+	input.action.properties.sensitivity == "write"
 	tables.limits.influence.gate == true
-	writes
 	not tables.agreements[ordinary_agreement].asks
 	not vouched_for
 }
@@ -47,8 +45,8 @@ influenced if {
 vouched_for if input.context.influence.untrusted_documents == []
 
 gated_read if {
-	tables.limits.sensitive_read.gate == true
 	input.action.properties.sensitivity == "sensitive_read"
+	tables.limits.sensitive_read.gate == true
 	not tables.agreements[ordinary_agreement].asks
 }
 
@@ -67,7 +65,7 @@ reasons contains "untrusted_influence" if influenced
 reasons contains "above_limit" if raised
 
 obligations := object.union(
-	object.remove(agreement.obligations, ["approvals"]),
+	agreement.obligations,
 	{"approvals": approvals, "mask": tables.risks[risk].mask, "open_limit": open_limit},
 )
 
