@@ -35,6 +35,7 @@ def opa_command(binary: Path, bundle: Path, *, host: str, port: int) -> list[str
         f"--addr={host}:{port}",
         "--watch",
         "--skip-version-check",
+        "--optimize-store-for-read-speed",
         "--log-level=error",
         "--bundle",
         str(bundle),
