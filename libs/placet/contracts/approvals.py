@@ -30,6 +30,8 @@ class ProposeAction(Command):
 
 
 class DecideProposal(Command):
+    """`decision_id` names this decision: said again under the same name, it is answered and not refused."""
+
     grant: str
     proposal_id: str = Field(max_length=128)
     decision: DecisionKind
@@ -37,6 +39,7 @@ class DecideProposal(Command):
     args: dict[str, Any] | None = None
     message: str | None = Field(default=None, max_length=4000)
     acknowledgements: Acknowledgements | None = None
+    decision_id: str | None = Field(default=None, max_length=128)
 
 
 class WithdrawProposal(Command):

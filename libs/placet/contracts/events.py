@@ -57,7 +57,10 @@ class Viewed(Event):
 
 
 class Approved(Event):
-    """One approval. `final` means the quorum is met: the executor acts on such an event and needs nothing else."""
+    """One approval. `final` means the quorum is met: the executor acts on such an event and needs nothing else.
+
+    `decision_id`, here and where somebody rejected or responded: how the decider's call named this decision.
+    """
 
     proposal_id: str
     approval: Approval
@@ -67,6 +70,7 @@ class Approved(Event):
     packet: ActionPacket
     approvals: tuple[Approval, ...]
     expires_at: datetime
+    decision_id: str | None = None
 
 
 class Edited(Approved):
@@ -80,6 +84,7 @@ class Rejected(Event):
     by: str
     message: str | None = None
     roles: tuple[str, ...] = ()
+    decision_id: str | None = None
 
 
 class Responded(Event):
@@ -87,6 +92,7 @@ class Responded(Event):
     by: str
     message: str
     roles: tuple[str, ...] = ()
+    decision_id: str | None = None
 
 
 class Cancelled(Event):

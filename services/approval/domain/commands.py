@@ -13,11 +13,12 @@ from placet.contracts.proposals import Acknowledgements, ActionPacket, FinishRea
 
 @dataclass(frozen=True, slots=True)
 class Decider:
-    """A person, with their rights as policy judged them just now."""
+    """A person, with their rights as policy judged them just now, and how their call names what they decide."""
 
     id: str
     roles: tuple[str, ...]
     eligibility: Eligibility
+    decision_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,13 @@ class Reject:
 class Respond:
     decider: Decider
     message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """The very decision that stands already: whoever made it has lost the answer."""
+
+    decider: Decider
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +101,7 @@ class Conclude:
     outcome: dict[str, Any]
 
 
-Command = Approve | Edit | Reject | Respond | View | Withdraw | Expire | Regrade | Conclude
+Command = Approve | Edit | Reject | Respond | Repeat | View | Withdraw | Expire | Regrade | Conclude
 
 
 @dataclass(frozen=True, slots=True)

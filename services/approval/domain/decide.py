@@ -21,6 +21,7 @@ from services.approval.domain.commands import (
     Moment,
     Regrade,
     Reject,
+    Repeat,
     Respond,
     View,
     Withdraw,
@@ -88,6 +89,7 @@ def _approve(state: Proposal, command: Approve, moment: Moment) -> list[Named] |
         packet=state.packet,
         approvals=given,
         expires_at=state.expires_at,
+        decision_id=command.decider.decision_id,
     )
     return [("approved", event)]
 
@@ -112,6 +114,7 @@ def _edit(state: Proposal, command: Edit, moment: Moment) -> list[Named] | Refus
         approvals=(approval,),
         expires_at=state.expires_at,
         previous_digest=state.packet.digest,
+        decision_id=command.decider.decision_id,
     )
     return [("edited", event)]
 
@@ -121,7 +124,9 @@ def _reject(state: Proposal, command: Reject, moment: Moment) -> list[Named] | R
     if refusal:
         return refusal
     who = command.decider
-    event = ev.Rejected(proposal_id=state.id, by=who.id, message=command.message, roles=who.roles)
+    event = ev.Rejected(
+        proposal_id=state.id, by=who.id, message=command.message, roles=who.roles, decision_id=who.decision_id
+    )
     return [("rejected", event)]
 
 
@@ -132,8 +137,14 @@ def _respond(state: Proposal, command: Respond, moment: Moment) -> list[Named] |
     if not command.message or not command.message.strip():
         return _NO_MESSAGE
     who = command.decider
-    event = ev.Responded(proposal_id=state.id, by=who.id, message=command.message, roles=who.roles)
+    event = ev.Responded(
+        proposal_id=state.id, by=who.id, message=command.message, roles=who.roles, decision_id=who.decision_id
+    )
     return [("responded", event)]
+
+
+def _repeat(state: Proposal, command: Repeat, moment: Moment) -> list[Named] | Refusal:
+    return [] if command.decider.eligibility.visible else _INVISIBLE
 
 
 def unseen_by(state: Proposal, person: str) -> bool:
@@ -233,6 +244,7 @@ _HANDLERS: dict[type, Callable[[Proposal, Any, Moment], list[Named] | Refusal]] 
     Edit: _edit,
     Reject: _reject,
     Respond: _respond,
+    Repeat: _repeat,
     View: _view,
     Withdraw: _withdraw,
     Expire: _expire,

@@ -58,6 +58,7 @@ class Proposal:
     viewed: tuple[str, ...] = ()
     joined: tuple[Caller, ...] = ()
     triggers: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
 
     @property
     def open(self) -> bool:
@@ -164,6 +165,9 @@ def _decided(state: Proposal, event: Event) -> Proposal:
     """What was decided once stays decided: a decision behind a decision changes nothing, but the world may move."""
     if not state.open and (state.ending is not None or not isinstance(event, ev.Superseded)):
         return state
+    named = getattr(event, "decision_id", None)
+    if named:
+        state = replace(state, decisions=(*state.decisions, named))
     if isinstance(event, ev.Approved):  # Edited is one, too
         return _agreed(state, event)
     if isinstance(event, ev.Regraded):

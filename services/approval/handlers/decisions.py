@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from placet.audit.trail import AuditTrail
 from placet.contracts.approvals import DecideProposal, DecisionResult, WithdrawProposal
@@ -14,7 +14,7 @@ from placet.contracts.proposals import DecisionKind
 from placet.identity.grants import Grant, GrantVerifier, Purpose
 from placet.messaging.rpc import Call
 from services.approval.domain import decide as rules
-from services.approval.domain.commands import Approve, Command, Decider, Edit, Moment, Reject, Respond, Withdraw
+from services.approval.domain.commands import Approve, Command, Decider, Edit, Moment, Reject, Repeat, Respond, Withdraw
 from services.approval.domain.state import Proposal
 from services.approval.errors import Refusal
 from services.approval.handlers.eligibility import Judge
@@ -84,9 +84,11 @@ class Decisions:
 
     async def _command(self, command: DecideProposal, person: Person, state: Proposal | None) -> Command:
         eligibility = await self.judge.eligibility(person, command.decision.value, state)
-        decider = Decider(person.id, person.roles, eligibility)
+        decider = Decider(person.id, person.roles, eligibility, command.decision_id)
         if state is None:
             raise not_found()
+        if command.decision_id in state.decisions:
+            return Repeat(decider)
         match command.decision:
             case DecisionKind.APPROVE:
                 return Approve(decider, command.digest, command.acknowledgements)
@@ -112,7 +114,7 @@ class Decisions:
             args_digest=packet.args_digest,
             occasion=state.id,
         )
-        fresh = Decider(decider.id, decider.roles, eligibility)
+        fresh = replace(decider, eligibility=eligibility)
         return Edit(fresh, command.digest, command.acknowledgements, packet, key)
 
     async def _record_refusal(self, grant: Grant, person: Person, command: DecideProposal, code: ErrorCode) -> None:

@@ -48,6 +48,7 @@ async def decide(
         args=details.args if details else None,
         message=details.message if details else None,
         acknowledgements=Acknowledgements(**answers.model_dump()) if answers else None,
+        decision_id=caller.new_id("decision"),
     )
     return await caller.ask(_APPROVAL, "decide", command, DecisionResult, timeout_s=_DECIDE_TIMEOUT_S)
 
