@@ -55,7 +55,6 @@ from services.approval.settings import Settings
 
 OWNER = "approval"
 _REACTIONS = 32  # events worked on at a time, per durable
-_STORED = 128  # some of these wait for the listing's database
 _DURABLES: dict[str, Durable] = {durable.name: durable for durable in DURABLES}
 
 
@@ -156,13 +155,14 @@ def _routes(proposing: Proposing, decisions: Decisions, queries: Queries) -> Map
 def _queues(
     bus: Bus, audit: AuditTrail, reactions: Reactions, own: EventVerifier, effects: EventVerifier
 ) -> tuple[WorkQueue | SignalQueue, ...]:
-    def queue(name: str, handler: JobHandler, verifier: EventVerifier, at_once: int) -> WorkQueue:
+    def queue(name: str, handler: JobHandler, verifier: EventVerifier) -> WorkQueue:
         durable = _DURABLES[name]
-        return WorkQueue(bus, durable, handler, concurrency=at_once, verifier=verifier, alarm=audit.bad_message)
+        return WorkQueue(bus, durable, handler, concurrency=_REACTIONS, verifier=verifier, alarm=audit.bad_message)
 
     return (
-        queue("approval__effect-finished-v1", reactions.on_effect_finished, effects, _REACTIONS),
-        queue("approval__stored-v1", reactions.on_stored, own, _STORED),
+        queue("approval__effect-finished-v1", reactions.on_effect_finished, effects),
+        queue("approval__decided-v1", reactions.on_decided, own),
+        SignalQueue(bus, _DURABLES["approval__projection-v1"], reactions.on_stored, concurrency=_REACTIONS),
         SignalQueue(bus, _DURABLES["approval__timers-v1"], reactions.on_timer),
         SignalQueue(bus, _DURABLES["approval__directory-v1"], reactions.regrading.on_directory_change),
     )

@@ -147,7 +147,7 @@ async def test_change_that_the_listing_was_too_late_for_is_found_when_it_shows_t
     again.set()
     assert (await ended(rig, lost, "dave")).finish_reason is FinishReason.DENIED
     assert (await looked(rig, lost, "listed:", "dave")).outcome == "withdrawn"
-    await drained(rig, "approval__stored-v1")
+    await drained(rig, "approval__projection-v1")
     assert await names(rig, kept, "dave") == ["proposed", "waiting-for-human"]
 
 

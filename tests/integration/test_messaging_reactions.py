@@ -25,7 +25,7 @@ from placet.testkit.nats import NatsRig
 from placet.testkit.waiting import until
 
 KEYS = Keys()
-STORED = next(durable for durable in DURABLES if durable.name == "approval__stored-v1")
+PROJECTION = next(durable for durable in DURABLES if durable.name == "approval__projection-v1")
 TIMERS = next(durable for durable in DURABLES if durable.name == "approval__timers-v1")
 Alarmed = list[tuple[str, str]]
 EventHandler = Callable[[Stored], Awaitable[None]]
@@ -38,7 +38,7 @@ async def _subscribed(
     events: EventHandler | None = None,
     timers: SignalHandler | None = None,
     alarmed: Alarmed | None = None,
-    durable: Durable = STORED,
+    durable: Durable = PROJECTION,
 ) -> AsyncIterator[None]:
     async def alarm(kind: str, subject: str) -> None:
         if alarmed is not None:
@@ -68,10 +68,10 @@ async def _append(rig: NatsRig, *entities: str, signer: EventSigner | None = Non
     bus = await rig.bus("approval")
     appender = Appender(bus, "approval", "APPROVALS", signer or KEYS.approval_signer())
     for entity in entities:
-        await appender.append("acme", NewEvent("proposed", entity, viewed(entity)), 0)
+        await appender.append("acme", NewEvent("waiting-for-human", entity, viewed(entity)), 0)
 
 
-async def _unacknowledged(rig: NatsRig, durable: Durable = STORED) -> int:
+async def _unacknowledged(rig: NatsRig, durable: Durable = PROJECTION) -> int:
     bus = await rig.bus("provision")
     info = await bus.js.consumer_info(durable.stream, durable.name)
     return (info.num_ack_pending or 0) + (info.num_pending or 0)
@@ -88,7 +88,7 @@ async def test_event_is_given_to_its_handler_with_the_request_it_belongs_to(own_
             await _append(own_rig, "p1")
         await until(lambda: len(seen) == 1)
     ((name, context),) = seen
-    assert name == "proposed"
+    assert name == "waiting-for-human"
     assert (context.request_id, context.tenant, context.actor) == ("req-7", "acme", "dave")
     assert context.causation_id is not None
 
@@ -121,17 +121,17 @@ async def test_event_badly_signed_is_alarmed_never_handled_and_blocks_nothing(ow
         handled.append(event.entity)
 
     forged = signed_message(
-        KEYS.effect_signer(), subjects.event("acme", "approval", "proposed", "p-forged"), viewed("p-forged")
+        KEYS.effect_signer(), subjects.event("acme", "approval", "waiting-for-human", "p-forged"), viewed("p-forged")
     )
     provision = await own_rig.bus("provision")
     await provision.js.publish(forged.subject, forged.payload, headers=forged.headers)
-    await provision.js.publish(subjects.event("acme", "approval", "proposed", "p-garbage"), b"garbage")
+    await provision.js.publish(subjects.event("acme", "approval", "waiting-for-human", "p-garbage"), b"garbage")
     await _append(own_rig, "p-good")
     async with _subscribed(own_rig, events=handler, alarmed=alarmed):
         await until(lambda: handled == ["p-good"] and len(alarmed) == 2)
     assert sorted(alarmed) == [
         ("bad_signature", forged.subject),
-        ("not_an_event", "placet.acme.approval.evt.proposed.v1.p-garbage"),
+        ("not_an_event", "placet.acme.approval.evt.waiting-for-human.v1.p-garbage"),
     ]
     assert await _unacknowledged(own_rig) == 0
 

@@ -65,8 +65,6 @@ class Durable:
     `ack_wait_s` is how long a dead worker's message waits for another one; a live worker says three times as often
     that it is at work. What may not be done twice at a time has a lease or a compare-and-set of its own, so the time
     is short; only an effect in progress gets more.
-    `replaces`: durables of earlier versions that this one takes the place of, from the first event one of them had not
-    dealt with; they are deleted.
     """
 
     name: str
@@ -77,7 +75,6 @@ class Durable:
     max_deliver: int = -1
     max_ack_pending: int = 1000
     only_new: bool = False
-    replaces: tuple[str, ...] = ()
 
 
 DURABLES: tuple[Durable, ...] = (
@@ -141,7 +138,7 @@ DURABLES: tuple[Durable, ...] = (
         "approval",
     ),
     Durable(
-        "approval__stored-v1",
+        "approval__decided-v1",
         "APPROVALS",
         tuple(
             f"placet.*.approval.evt.{name}.v1.*"
@@ -159,9 +156,15 @@ DURABLES: tuple[Durable, ...] = (
             )
         ),
         "approval",
-        # While the listing's database is away, its events wait here for another try.
-        max_ack_pending=20_000,
-        replaces=("approval__decided-v1", "approval__projection-v1"),
+    ),
+    Durable(
+        "approval__projection-v1",
+        "APPROVALS",
+        tuple(
+            f"placet.*.approval.evt.{name}.v1.*"
+            for name in ("waiting-for-human", "regraded", "approved", "edited", "completed")
+        ),
+        "approval",
     ),
     Durable("approval__directory-v1", "KV_DIRECTORY", ("$KV.DIRECTORY.>",), "approval", only_new=True),
     Durable("approval__timers-v1", "TIMERS", ("timers.fire.approval.>",), "approval"),

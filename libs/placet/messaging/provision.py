@@ -7,7 +7,6 @@ import nats.js.errors
 from nats.js.api import (
     AckPolicy,
     ConsumerConfig,
-    ConsumerInfo,
     DeliverPolicy,
     DiscardPolicy,
     RePublish,
@@ -104,36 +103,10 @@ async def provision(bus: Bus, *, replicas: int = 1) -> list[str]:
     for config in configs:
         await _ensure_stream(bus, config)
     for durable in DURABLES:
-        await _ensure_consumer(bus, durable)
+        await bus.js.add_consumer(durable.stream, _consumer_config(durable))
     names = [str(config.name) for config in configs]
     log.info("bus provisioned", streams=len(names), consumers=len(DURABLES))
     return names
-
-
-async def _ensure_consumer(bus: Bus, durable: Durable) -> None:
-    """Create or update it; where it replaces others, they go once it is there.
-
-    Killed in between, both are there until the next time: an event that comes twice is a reaction repeated.
-    """
-    config = _consumer_config(durable)
-    replaced = [info for name in durable.replaces if (info := await _consumer(bus, durable.stream, name))]
-    there = await _consumer(bus, durable.stream, durable.name)
-    if there:  # where it began is not to be changed
-        config.deliver_policy, config.opt_start_seq = there.config.deliver_policy, there.config.opt_start_seq
-    elif replaced:
-        config.deliver_policy = DeliverPolicy.BY_START_SEQUENCE
-        config.opt_start_seq = 1 + min(info.ack_floor.stream_seq if info.ack_floor else 0 for info in replaced)
-    await bus.js.add_consumer(durable.stream, config)
-    for info in replaced:
-        await bus.js.delete_consumer(durable.stream, info.name)
-
-
-async def _consumer(bus: Bus, stream: str, name: str) -> ConsumerInfo | None:
-    try:
-        found: ConsumerInfo = await bus.js.consumer_info(stream, name)
-    except nats.js.errors.NotFoundError:
-        return None
-    return found
 
 
 async def _ensure_stream(bus: Bus, config: StreamConfig) -> None:
