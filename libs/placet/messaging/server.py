@@ -14,7 +14,7 @@ from placet.messaging.permissions import render_accounts
 READY_TIMEOUT_S = 15.0
 
 NATS_ENVIRONMENT = {"GOGC": "400"}
-"""Fewer collections of a small heap: a sixth less CPU for the same messages, for some tens of MB more memory."""
+"""Fewer collections of a small heap: about a tenth less CPU under load (8 to 18 percent), for 80 MB more memory."""
 
 
 def binary() -> str:
