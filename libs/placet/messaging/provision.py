@@ -45,6 +45,7 @@ def stream_config(stream: Stream, replicas: int) -> StreamConfig:
         deny_delete=stream.append_only,
         deny_purge=stream.append_only,
         allow_msg_schedules=stream.schedules or None,
+        allow_msg_ttl=stream.schedules or None,
         duplicate_window=stream.duplicate_window_s,
         republish=republish,
     )

@@ -28,7 +28,8 @@ def create_engine(url: str, *, pool_size: int = 5, overflow: int = 10, applicati
     """An engine for `postgresql://role:password@host/db` (psycopg 3, async).
 
     `pool_pre_ping` is on: the embedded server may be restarted at any time, and after that each pooled connection
-    would fail one call, which for a write could not be told from a lost answer. The ping costs about 0.1 ms.
+    would fail one call, which for a write could not be told from a lost answer. The ping costs about 0.1 ms. The
+    connection given back last is taken first: it has what it does most prepared and at hand.
     """
     timeouts = {
         "statement_timeout": STATEMENT_TIMEOUT_MS,
@@ -41,6 +42,7 @@ def create_engine(url: str, *, pool_size: int = 5, overflow: int = 10, applicati
         max_overflow=overflow,
         pool_timeout=POOL_TIMEOUT_S,
         pool_pre_ping=True,
+        pool_use_lifo=True,
         pool_recycle=1800,
         connect_args={
             "connect_timeout": CONNECT_TIMEOUT_S,
