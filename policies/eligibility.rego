@@ -18,11 +18,11 @@ fits_role(person, case) if {
 	is_requester(person, case)
 }
 
-respects_own(person, case) if may_approve_own(case)
+respects_own(_, case) if may_approve_own(case)
 
 respects_own(person, case) if person.id != case.requester
 
-respects_evidence(person, case) if authors_may_approve(case)
+respects_evidence(_, case) if authors_may_approve(case)
 
 respects_evidence(person, case) if is_no_author(person, case)
 
