@@ -14,7 +14,6 @@ from placet.contracts import subjects
 from placet.contracts.envelope import now
 from placet.contracts.topology import DURABLES, Durable
 from placet.identity.signing import EventSigner
-from placet.messaging import timers as messaging_timers
 from placet.messaging import work_queue
 from placet.messaging.append import Appender, NewEvent
 from placet.messaging.reading import Stored
@@ -270,23 +269,6 @@ async def test_timer_for_the_past_fires_at_once(own_rig: NatsRig) -> None:
     async with _subscribed(own_rig, timers=clock):
         await Timers(await own_rig.bus("approval"), "approval").arm("acme", "p1", now() - timedelta(hours=1))
         await until(lambda: len(clock.fired) == 1)
-
-
-@pytest.mark.spec("A7")
-async def test_timer_that_was_handled_leaves_the_stream_after_a_while(
-    own_rig: NatsRig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(messaging_timers, "KEPT_S", 1)
-    clock, stream = Clock(), await own_rig.bus("provision")
-    async with _subscribed(own_rig, timers=clock):
-        await Timers(await own_rig.bus("approval"), "approval").arm("acme", "p1", now())
-        await until(lambda: len(clock.fired) == 1)
-
-        async def empty() -> bool:
-            return (await stream.js.stream_info("TIMERS")).state.messages == 0
-
-        await until(empty)
-    assert len(clock.fired) == 1
 
 
 @pytest.mark.spec("A7")

@@ -54,9 +54,8 @@ async def find(store: Store, payments: Payments, ctx: ToolContext, tool: str, ar
 async def let_go(store: Store, ctx: ToolContext) -> None:
     """The reservation counts no more. Nothing happens to a refund that was paid, or was let go of before."""
     async with store.database.transaction() as connection:
-        await hold(connection, ctx)
-        row = await refund_rows.by_key(connection, ctx.tenant, key_of(ctx))
-        if row is not None and row.state == "pending":
+        row = await _still_pending(connection, ctx)
+        if row is not None:
             await refund_rows.becomes(connection, ctx.tenant, row, "declined")
             await refund_rows.uncount(connection, ctx.tenant, row)
 
@@ -64,10 +63,16 @@ async def let_go(store: Store, ctx: ToolContext) -> None:
 async def book(store: Store, ctx: ToolContext) -> None:
     """It was paid: a person says so, whom nobody at the provider contradicts. There is no number of theirs to keep."""
     async with store.database.transaction() as connection:
-        await hold(connection, ctx)
-        row = await refund_rows.by_key(connection, ctx.tenant, key_of(ctx))
-        if row is not None and row.state == "pending":
+        row = await _still_pending(connection, ctx)
+        if row is not None:
             await refund_rows.becomes(connection, ctx.tenant, row, "paid")
+
+
+async def _still_pending(connection: AsyncConnection, ctx: ToolContext) -> Refund | None:
+    """The refund under this key, held until the transaction ends; None once it has become anything else."""
+    await hold(connection, ctx)
+    row = await refund_rows.by_key(connection, ctx.tenant, key_of(ctx))
+    return row if row is not None and row.state == "pending" else None
 
 
 async def compare(payments: Payments, ctx: ToolContext, row: Refund, ours: Verification) -> Verification:
