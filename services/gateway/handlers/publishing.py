@@ -18,11 +18,9 @@ from services.gateway.handlers.caller import Caller, CallerDep, Id
 from services.gateway.handlers.documents import find_document
 from services.gateway.handlers.models import PublishDecided, PublishDecision, PublishProposal
 from services.gateway.handlers.proposals import decide, find_proposal
-from services.gateway.handlers.tools import governed_call
+from services.gateway.handlers.tools import NOT_THEIRS, governed_call
 
 router = APIRouter(route_class=StrictRoute, tags=["publishing"])
-
-_NOT_THEIRS = (ErrorCode.TOOL_NOT_ALLOWED, ErrorCode.PERMISSION_DENIED)
 
 
 @router.post(
@@ -42,7 +40,7 @@ async def on_propose(document_id: Id, caller: CallerDep) -> Response:
             intent=f"Publish document {document_id}.",
         )
     except PlacetError as error:
-        if error.code not in _NOT_THEIRS:
+        if error.code not in NOT_THEIRS:
             raise
         # Publishing is not theirs; whether there is such a document is told only to who may see it.
         await find_document(caller, document_id)

@@ -19,7 +19,8 @@ router = APIRouter(route_class=StrictRoute, tags=["tools"])
 # Longer than any tool may take: a tool's own limit answers first, and says what became of the call.
 CALL_TIMEOUT_S = 60.0
 _MAX_NAME_CHARS = 200
-_NOT_VISIBLE = (ErrorCode.TOOL_NOT_ALLOWED, ErrorCode.PERMISSION_DENIED)
+NOT_THEIRS = (ErrorCode.TOOL_NOT_ALLOWED, ErrorCode.PERMISSION_DENIED)
+"""What a tool refuses whom it is not for; told as absence where the call looks at a resource."""
 
 
 async def governed_call(
@@ -88,7 +89,7 @@ async def on_document_version(
     try:
         reply = await governed_call(caller, "read_document_version", args)
     except PlacetError as error:
-        if error.code in _NOT_VISIBLE:
+        if error.code in NOT_THEIRS:
             raise not_found() from error
         raise
     result = reply.result or {}

@@ -16,7 +16,7 @@ from placet.observability import logs
 from placet.toolkit.registry import ToolRegistry
 from services.tool_executor.domain.ledger import NOT_EXECUTED, Entry, State
 from services.tool_executor.handlers.claimed import claimed_effect
-from services.tool_executor.handlers.effects import EffectRunner
+from services.tool_executor.handlers.effects import Effect, EffectRunner
 from services.tool_executor.handlers.identity import Callers
 from services.tool_executor.ports import EffectLedger, LedgerRaceError
 
@@ -63,9 +63,9 @@ class Settlements:
         return EffectState(key=command.key, state=entry.state.value, tool=unknown.tool, result=entry.result)
 
     async def _let_go(self, entry: Entry) -> None:
-        spec = self.registry.get(entry.claim.tool) if entry.claim else None
-        if spec and entry.claim:
-            await self.effects.release(await claimed_effect(self.callers, spec, entry.claim))
+        effect = await _effect_of(entry, self.callers, self.registry)
+        if effect:
+            await self.effects.release(effect)
 
     async def _confirm(self, entry: Entry) -> None:
         """It is written down already: where the tool cannot be told now, the job of the unknown effect tells it."""
@@ -77,9 +77,16 @@ class Settlements:
 
 async def confirm(entry: Entry, callers: Callers, registry: ToolRegistry, effects: EffectRunner) -> None:
     """Tell the tool of an effect that a person settled as executed; of any other, nothing. As often as one likes."""
+    if entry.settled_by and isinstance(entry.effect, ev.Executed):
+        effect = await _effect_of(entry, callers, registry)
+        if effect:
+            await effects.confirm(effect)
+
+
+async def _effect_of(entry: Entry, callers: Callers, registry: ToolRegistry) -> Effect | None:
+    """What was claimed, for its tool to be told of; None where that tool is not here any more."""
     spec = registry.get(entry.claim.tool) if entry.claim else None
-    if spec and entry.claim and entry.settled_by and isinstance(entry.effect, ev.Executed):
-        await effects.confirm(await claimed_effect(callers, spec, entry.claim))
+    return await claimed_effect(callers, spec, entry.claim) if spec and entry.claim else None
 
 
 async def record_settlement(audit: AuditTrail, person: Person, event: Settled) -> None:
